@@ -1,0 +1,2 @@
+//! The fault gateway.
+fn main() {}
