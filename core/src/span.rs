@@ -1,0 +1,233 @@
+//! `Span`: a length of time, or a moment as a length since the driver's epoch, in whole nanoseconds.
+//!
+//! Arithmetic saturates and never wraps. Nothing here reads a clock, and no float survives past the boundary: a
+//! number that comes from a binding is turned into nanoseconds once, in [`Span::from_number`].
+
+use std::fmt;
+
+/// A non-negative length of time in whole nanoseconds. Arithmetic saturates.
+///
+/// ```
+/// use reprieve::Span;
+/// assert_eq!(Span::parse("1.5s"), Ok(Span::from_millis(1_500)));
+/// assert_eq!(Span::from_secs(90).to_string(), "1m30s");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(u64);
+
+/// The units a duration may be written in, longest first, with their length in nanoseconds.
+const UNITS: [(&str, u64); 7] = [
+    ("d", 86_400_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+];
+
+/// Why a duration was refused. The policy adds the field's name and the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpanError {
+    /// Not `<number><unit>`, such as `"300ms"`.
+    #[error("a duration is a number with a unit (ns, us, ms, s, m, h, d), such as \"300ms\", \"1.5s\" or \"1m30s\"")]
+    Grammar,
+    /// NaN or infinite.
+    #[error("a duration is a finite number")]
+    NotFinite,
+    /// Below zero.
+    #[error("a duration is not negative")]
+    Negative,
+    /// More than 90 days.
+    #[error("the longest duration is 90 days")]
+    TooLong,
+    /// Finer than a nanosecond.
+    #[error("a duration is a whole number of nanoseconds")]
+    TooFine,
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Span = Span(0);
+    /// The end of representable time: what a saturated sum stays at.
+    pub const MAX: Span = Span(u64::MAX);
+    /// The longest duration a policy accepts: 90 days.
+    pub const LONGEST: Span = Span(90 * 86_400_000_000_000);
+
+    /// From whole nanoseconds.
+    #[must_use]
+    pub const fn from_nanos(ns: u64) -> Span {
+        Span(ns)
+    }
+
+    /// From whole milliseconds, saturating.
+    #[must_use]
+    pub const fn from_millis(ms: u64) -> Span {
+        Span(ms.saturating_mul(1_000_000))
+    }
+
+    /// From whole seconds, saturating.
+    #[must_use]
+    pub const fn from_secs(s: u64) -> Span {
+        Span(s.saturating_mul(1_000_000_000))
+    }
+
+    /// The whole nanoseconds.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Whole milliseconds, half up: how records show time.
+    #[must_use]
+    pub const fn as_millis_rounded(self) -> u64 {
+        self.0 / 1_000_000 + (self.0 % 1_000_000 >= 500_000) as u64
+    }
+
+    /// Seconds as a float, for people and for Python; never used to decide.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "shown to people; the nanoseconds stay exact inside")]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The sum, at most [`Span::MAX`].
+    #[must_use]
+    pub const fn plus(self, other: Span) -> Span {
+        Span(self.0.saturating_add(other.0))
+    }
+
+    /// The difference, at least zero: a clock that goes backwards stands still.
+    #[must_use]
+    pub const fn minus(self, other: Span) -> Span {
+        Span(self.0.saturating_sub(other.0))
+    }
+
+    /// `self * numerator / denominator`, floored and saturating. A zero denominator gives [`Span::MAX`].
+    #[must_use]
+    pub fn scaled(self, numerator: u64, denominator: u64) -> Span {
+        let wide = u128::from(self.0) * u128::from(numerator);
+        wide.checked_div(u128::from(denominator)).map_or(Span::MAX, Span::saturating_from)
+    }
+
+    /// The nearest span to a wide count of nanoseconds.
+    #[must_use]
+    pub fn saturating_from(ns: u128) -> Span {
+        Span(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+
+    /// A binding's number in units of `unit`: `number * unit`, ties to even (DESIGN: f64 x unit).
+    ///
+    /// # Errors
+    /// NaN, infinite, negative, or longer than 90 days.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bounded by LONGEST, below 2^53"
+    )]
+    pub fn from_number(number: f64, unit: Span) -> Result<Span, SpanError> {
+        if !number.is_finite() {
+            return Err(SpanError::NotFinite);
+        }
+        let ns = (number * unit.0 as f64).round_ties_even();
+        if number < 0.0 {
+            Err(SpanError::Negative)
+        } else if ns > Span::LONGEST.0 as f64 {
+            Err(SpanError::TooLong)
+        } else {
+            Ok(Span(ns as u64))
+        }
+    }
+
+    /// Parses `"300ms"`, `"1.5s"`, `"1m30s"`: numbers with units, added up, exact to the nanosecond.
+    ///
+    /// # Errors
+    /// [`SpanError`] says which rule the text broke.
+    pub fn parse(text: &str) -> Result<Span, SpanError> {
+        let mut rest = text.trim();
+        if rest.starts_with('-') {
+            return Err(SpanError::Negative);
+        }
+        if rest.is_empty() {
+            return Err(SpanError::Grammar);
+        }
+        let mut total: u128 = 0;
+        while !rest.is_empty() {
+            let (ns, tail) = parse_term(rest)?;
+            total = total.saturating_add(ns);
+            rest = tail;
+        }
+        if total > u128::from(Span::LONGEST.0) {
+            return Err(SpanError::TooLong);
+        }
+        Ok(Span::saturating_from(total))
+    }
+}
+
+/// One `<digits>[.<digits>]<unit>` at the start of `text`: its nanoseconds, and what follows.
+fn parse_term(text: &str) -> Result<(u128, &str), SpanError> {
+    let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(SpanError::Grammar)?;
+    let (number, tail) = text.split_at(number_end);
+    let unit_end = tail.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(tail.len());
+    let (unit, rest) = tail.split_at(unit_end);
+    let scale = UNITS.iter().find(|(name, _)| *name == unit).ok_or(SpanError::Grammar)?.1;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
+        return Err(SpanError::Grammar);
+    }
+    if whole.len() > 18 {
+        return Err(SpanError::TooLong);
+    }
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.len() > 18 {
+        return Err(SpanError::TooFine);
+    }
+    let digits = |s: &str| s.bytes().fold(0u128, |n, b| n * 10 + u128::from(b - b'0'));
+    let tenths = 10u128.pow(u32::try_from(fraction.len()).unwrap_or(18));
+    let scaled = digits(fraction) * u128::from(scale);
+    if scaled % tenths != 0 {
+        return Err(SpanError::TooFine);
+    }
+    Ok((digits(whole) * u128::from(scale) + scaled / tenths, rest))
+}
+
+impl From<std::time::Duration> for Span {
+    fn from(d: std::time::Duration) -> Span {
+        Span::saturating_from(d.as_nanos())
+    }
+}
+
+impl From<Span> for std::time::Duration {
+    fn from(s: Span) -> std::time::Duration {
+        std::time::Duration::from_nanos(s.0)
+    }
+}
+
+/// The shortest text that [`Span::parse`] reads back: `"1m30s"`, `"300ms"`, `"0s"`.
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0 {
+            return f.write_str("0s");
+        }
+        // Whole seconds read best split into units; anything finer reads best as one decimal of one unit.
+        let mut rest = self.0;
+        if rest >= 60_000_000_000 {
+            for (name, scale) in &UNITS[..3] {
+                if rest >= *scale {
+                    write!(f, "{}{name}", rest / scale)?;
+                    rest %= scale;
+                }
+            }
+        }
+        let Some((name, scale)) = UNITS[3..].iter().find(|(_, scale)| rest >= *scale) else { return Ok(()) };
+        write!(f, "{}", rest / scale)?;
+        let fraction = rest % scale;
+        if fraction > 0 {
+            let width = scale.ilog10() as usize;
+            f.write_str(".")?;
+            f.write_str(format!("{fraction:0width$}").trim_end_matches('0'))?;
+        }
+        f.write_str(name)
+    }
+}
