@@ -68,6 +68,41 @@ pub struct Fields {
     pub stream: Stream,
 }
 
+impl Default for Fields {
+    fn default() -> Fields {
+        Fields {
+            max_attempts: 3,
+            connect_timeout: None,
+            attempt_timeout: None,
+            total_timeout: Span::from_secs(600),
+            min_attempt_time: Span::ZERO,
+            max_total_wait: None,
+            max_attempts_total: None,
+            backoff: Backoff {
+                curve: Curve::Exponential(Millionths(2_000_000)),
+                base: Span::from_millis(500),
+                max: Span::from_secs(20),
+            },
+            jitter: Jitter::default(),
+            retry_after: RetryAfter { max: Span::from_secs(60), spread: Millionths(100_000) },
+            retry_on: KindSet::retriable(),
+            fallback_on: KindSet::of(&[Kind::QuotaExhausted, Kind::Billing, Kind::NotFound]),
+            kinds: Vec::new(),
+            rules: Vec::new(),
+            side_effects: SideEffects::Idempotent,
+            nested: Nested::Bounded,
+            requires_human_fallback: false,
+            priority: 5,
+            targets: vec![Target::named("primary")],
+            breaker: None,
+            retry_budget: None,
+            cooldown: None,
+            shed: None,
+            stream: Stream::default(),
+        }
+    }
+}
+
 /// A curve of waits and its cap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backoff {
@@ -134,11 +169,15 @@ pub struct Target {
     pub max_attempts: Option<u32>,
     /// Time for one attempt on this target. Default: the policy's.
     pub attempt_timeout: Option<Span>,
-    /// Time to connect to this target. Default: the policy's.
-    pub connect_timeout: Option<Span>,
 }
 
 impl Target {
+    /// A target that is only a name.
+    #[must_use]
+    pub fn named(id: &str) -> Target {
+        Target { id: id.to_owned(), account: None, upstream: None, max_attempts: None, attempt_timeout: None }
+    }
+
     /// The account's key: its own name, or the id.
     #[must_use]
     pub fn account_key(&self) -> &str {
@@ -163,6 +202,17 @@ pub struct BreakerConfig {
     pub open_for_max: Span,
     /// How long a probe may take before another may probe. Default 60 s.
     pub probe_lease: Span,
+}
+
+impl Default for BreakerConfig {
+    fn default() -> BreakerConfig {
+        BreakerConfig {
+            trip: Trip::Consecutive(5),
+            open_for: Span::from_secs(30),
+            open_for_max: Span::from_secs(300),
+            probe_lease: Span::from_secs(60),
+        }
+    }
 }
 
 /// What opens a breaker.
@@ -213,6 +263,12 @@ pub struct CooldownConfig {
     pub max: Span,
     /// How long an account is benched when no retry-after says. Default 5 min.
     pub bench: Span,
+}
+
+impl Default for CooldownConfig {
+    fn default() -> CooldownConfig {
+        CooldownConfig { max: Span::from_secs(300), bench: Span::from_secs(300) }
+    }
 }
 
 /// When calls are shed before they start.

@@ -1,16 +1,41 @@
 //! A policy: validated, immutable configuration that holds data and never functions.
+//!
+//! The same JSON works in every language. `fields` says what there is, `read` and `write` how it is written, `preset`
+//! holds the ready-made ones, `skill` builds a chain from skill manifests.
 
+mod at;
+mod error;
 mod fields;
+mod input;
+mod preset;
+mod read;
+mod skill;
+mod write;
 
+pub use error::ConfigError;
 pub use fields::{
     Backoff, BreakerConfig, CooldownConfig, Fields, KindOverride, Millionths, Nested, RetryAfter, RetryBudgetConfig,
     ShedConfig, SideEffects, Stream, StreamMode, Target, Trip,
 };
+pub use input::Input;
 
 use std::sync::Arc;
 
+use crate::Span;
+use crate::failure::Kind;
+
 /// Validated, immutable configuration. Cloning shares it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// ```
+/// use reprieve::{Policy, Span};
+///
+/// let policy = Policy::from_json(r#"{"max_attempts": 5, "total_timeout": "30s"}"#)?;
+/// assert_eq!(policy.max_attempts, 5);
+/// assert_eq!(policy.total_timeout, Span::from_secs(30));
+/// assert_eq!(Policy::from_json(&policy.to_json())?, policy);
+/// # Ok::<(), reprieve::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy(Arc<Fields>);
 
 impl std::ops::Deref for Policy {
@@ -18,4 +43,82 @@ impl std::ops::Deref for Policy {
     fn deref(&self) -> &Fields {
         &self.0
     }
+}
+
+impl Policy {
+    /// Reads a policy from JSON. What it does not say is as in the empty policy.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the field, the value and what is allowed there.
+    pub fn from_json(text: &str) -> Result<Policy, ConfigError> {
+        Policy::default().replace(&parsed(text)?, None)
+    }
+
+    /// This policy with other values for the fields that `written` names. A bare number is a duration in `unit`s,
+    /// as Python (seconds) and JS (milliseconds) write them; without a unit it is refused, as in JSON.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the field, the value and what is allowed there.
+    pub fn replace(&self, written: &Input, unit: Option<Span>) -> Result<Policy, ConfigError> {
+        read::fields(&self.0, written, unit).map(|fields| Policy(Arc::new(fields)))
+    }
+
+    /// The ready-made policy of this name: `interactive`, `batch`, `reasoning`, `router`, `guard`, `tool`, `llm`,
+    /// `chat_model`, `aws_standard` or `single`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] lists the names.
+    pub fn preset(name: &str) -> Result<Policy, ConfigError> {
+        match preset::PRESETS.iter().find(|preset| preset.0 == name) {
+            Some((_, json)) => Policy::from_json(json),
+            None => Err(ConfigError {
+                field: "preset".into(),
+                value: Input::Text(name.into()).to_string(),
+                allowed: format!("one of {}", Policy::preset_names().collect::<Vec<_>>().join(", ")),
+            }),
+        }
+    }
+
+    /// The names of the presets.
+    pub fn preset_names() -> impl Iterator<Item = &'static str> {
+        preset::PRESETS.iter().map(|preset| preset.0)
+    }
+
+    /// A policy whose chain comes from skill manifests: the skill, then its `fallback_skill_id`. One level only: what
+    /// the fallback names as its own fallback is not followed. `manifests` is a list of manifests with `skill_id`, or
+    /// an object from skill id to manifest; of each, `fallback_skill_id`, `priority`, `timeout_per_call` and
+    /// `requires_human_fallback` are read, and whatever else it holds is left alone.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for a manifest that names no skill, a skill or fallback that no manifest describes, or a bad
+    /// value.
+    pub fn for_skill(id: &str, manifests: &Input, unit: Option<Span>) -> Result<Policy, ConfigError> {
+        skill::fields(id, manifests, unit).map(|fields| Policy(Arc::new(fields)))
+    }
+
+    /// The whole policy as JSON that [`Policy::from_json`] reads back.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        write::value(&self.0).to_string()
+    }
+
+    /// The whole policy as a JSON value.
+    #[must_use]
+    pub fn to_value(&self) -> serde_json::Value {
+        write::value(&self.0)
+    }
+
+    /// What differs for this kind.
+    #[must_use]
+    pub fn for_kind(&self, kind: Kind) -> Option<&KindOverride> {
+        self.kinds.iter().find(|(k, _)| *k == kind).map(|(_, own)| own)
+    }
+}
+
+fn parsed(text: &str) -> Result<Input, ConfigError> {
+    Input::from_json(text).map_err(|error| ConfigError {
+        field: "policy".into(),
+        value: Input::Text(text.into()).to_string(),
+        allowed: format!("JSON ({error})"),
+    })
 }

@@ -1,0 +1,459 @@
+//! The state machine of one call: outcomes and elapsed time in, the next action out. It reads no clock and draws no
+//! entropy; `now` is a span since any epoch that the driver picks.
+//!
+//! | state | `begin` | `on_answer` | `on_outcome` | `cancel` |
+//! | --- | --- | --- | --- | --- |
+//! | Ready | Ask, Attempt, Stop | misuse | Ignored | Stop |
+//! | Asking to admit | misuse | Ask, Attempt, Retry (`cooling_down`), Stop | Ignored | Stop |
+//! | InFlight | misuse | misuse | Done, Ask, Retry, Fallback, Stop | Pending |
+//! | Asking to repeat | misuse | Retry, Fallback, Stop | Ignored | Stop |
+//! | Waiting | Retry (`too_early`), or as Ready | misuse | Ignored | Stop |
+//! | Ended | misuse; Stop once cancelled | Stop where an answer was due | Ignored | Stop |
+//!
+//! An outcome is answered once: one of an attempt that was superseded or already decided is Ignored, one of an attempt
+//! never issued is misuse. `begin` is in `begin.rs`, `on_outcome` in `outcome.rs`, snapshots are in `snapshot.rs`;
+//! this file holds the state and what they share.
+
+mod begin;
+mod outcome;
+mod snapshot;
+
+pub use snapshot::{Restore, SnapshotError};
+
+use crate::action::{Action, Disposition, Misuse, Redeliver, Step, Stop, StopReason};
+use crate::failure::Kind;
+use crate::guard::{Permit, Settle, Usage, Verdict};
+use crate::policy::StreamMode;
+use crate::trace::{Decision, Ended, Ids, Masks, Receipt};
+use crate::{Policy, Span};
+
+/// One logical call: its attempts, its deadline, its receipts. Times inside count from its first `begin`.
+///
+/// ```
+/// use reprieve::{Action, Call, Failure, Kind, Outcome, Policy, Span};
+///
+/// let mut call = Call::new(Policy::default(), 7);
+/// let now = Span::from_secs(100);
+/// let Action::Attempt { number: 1, .. } = call.begin(now)?.action else { panic!() };
+/// let failed = Outcome::failed(Failure::of(Kind::RateLimit));
+/// let Action::Retry { after, .. } = call.on_outcome(now, 1, failed)?.action else { panic!() };
+/// let Action::Attempt { number: 2, .. } = call.begin(now.plus(after))?.action else { panic!() };
+/// assert!(matches!(call.on_outcome(now.plus(after), 2, Outcome::success())?.action, Action::Done));
+/// # Ok::<(), reprieve::Misuse>(())
+/// ```
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact of the call; the states are in `state`")]
+pub struct Call {
+    policy: Policy,
+    seed: u64,
+    state: State,
+    /// The driver's clock at the first `begin` (or restore), and the call's own time at that moment.
+    origin: Option<Span>,
+    carried: Span,
+    /// The latest moment seen; time never goes backwards.
+    time: Span,
+    deadline: Span,
+    /// An outer bound on the driver's clock: a run's deadline, a visible outer attempt's.
+    ends_by: Option<Span>,
+    cancelled: bool,
+    guarded: bool,
+    recorded: bool,
+    /// The call ended while an answer of its guards was due: what it grants must be given back.
+    unanswered: bool,
+    /// The chain has waited for a cooling target.
+    cooled: bool,
+    attempts: u32,
+    waited: Span,
+    target: usize,
+    on_target: OnTarget,
+    /// The target that the guards are being asked for.
+    asked: usize,
+    /// The soonest return of a target that is only cooling, in this `begin`.
+    cooling: Option<Span>,
+    /// The targets that failed or whose breaker was open, as bits.
+    spoken: u32,
+    /// When each target may be back, where a server or guard said so.
+    returns: Vec<(usize, Span)>,
+    began: Span,
+    first_item: Option<Span>,
+    /// A retry was paid for and has not begun.
+    owed: u32,
+    outbox: Vec<Settle>,
+    receipts: Vec<Receipt>,
+    written: Written,
+    /// What an unrecorded first-try success used.
+    used: Option<Box<Usage>>,
+    ids: Option<Box<Ids>>,
+    masks: Masks,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Ready,
+    Asking(Asked),
+    InFlight,
+    Waiting(Span),
+    Ended(Option<Stop>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Admit,
+    Repeat { delay: Span },
+}
+
+/// What is counted per target, and forgotten when it is left.
+#[derive(Clone, Copy, Debug, Default)]
+struct OnTarget {
+    attempts: u32,
+    /// How many ended with each kind.
+    kinds: [u16; Kind::COUNT],
+    /// The last decorrelated wait.
+    previous: Option<Span>,
+    breaker: Option<Permit>,
+    bench: Option<Permit>,
+    /// What the retry budget charged for the attempt under way.
+    cost: u32,
+    /// The last failure here was the service's fault.
+    fault: bool,
+}
+
+/// How much of the records a driver has taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct Written {
+    receipts: usize,
+    ended: bool,
+}
+
+impl State {
+    const fn name(self) -> &'static str {
+        match self {
+            State::Ready => "ready",
+            State::Asking(_) => "asking",
+            State::InFlight => "in_flight",
+            State::Waiting(_) => "waiting",
+            State::Ended(_) => "ended",
+        }
+    }
+}
+
+impl Call {
+    /// A call under this policy. The seed decides every random draw.
+    #[must_use]
+    pub fn new(policy: Policy, seed: u64) -> Call {
+        let deadline = policy.total_timeout;
+        Call {
+            policy,
+            seed,
+            state: State::Ready,
+            origin: None,
+            carried: Span::ZERO,
+            time: Span::ZERO,
+            deadline,
+            ends_by: None,
+            cancelled: false,
+            guarded: false,
+            recorded: false,
+            unanswered: false,
+            cooled: false,
+            attempts: 0,
+            waited: Span::ZERO,
+            target: 0,
+            on_target: OnTarget::default(),
+            asked: 0,
+            cooling: None,
+            spoken: 0,
+            returns: Vec::new(),
+            began: Span::ZERO,
+            first_item: None,
+            owed: 0,
+            outbox: Vec::new(),
+            receipts: Vec::new(),
+            written: Written::default(),
+            used: None,
+            ids: None,
+            masks: Masks::default(),
+        }
+    }
+
+    /// The happy path's late start: the call whose first attempt a driver began by itself at `t0`. Equal to `new`
+    /// and `begin` at `t0`, for a call without guards or an outer bound.
+    #[must_use]
+    pub fn started(policy: Policy, seed: u64, t0: Span) -> Call {
+        let mut call = Call::new(policy, seed);
+        call.at(t0);
+        let _attempt = call.attempt(0);
+        call
+    }
+
+    /// Asks guards before it attempts and before it retries. Before the first `begin`.
+    #[must_use]
+    pub fn guarded(mut self) -> Call {
+        self.guarded = true;
+        self
+    }
+
+    /// Never lasts beyond this moment of the driver's clock: a run's deadline, or a visible outer attempt's.
+    #[must_use]
+    pub fn ends_by(mut self, moment: Span) -> Call {
+        self.ends_by = Some(self.ends_by.map_or(moment, |other| other.min(moment)));
+        self
+    }
+
+    /// Keeps a receipt of a first-try success too; a call that fails always keeps its receipts.
+    #[must_use]
+    pub fn recorded(mut self) -> Call {
+        self.recorded = true;
+        self
+    }
+
+    /// Names the call in its records.
+    #[must_use]
+    pub fn with_ids(mut self, ids: Ids) -> Call {
+        self.ids = Some(Box::new(ids));
+        self
+    }
+
+    /// What is masked in its records; everything by default.
+    #[must_use]
+    pub fn with_masks(mut self, masks: Masks) -> Call {
+        self.masks = masks;
+        self
+    }
+
+    /// Cancels the call, in any state. An attempt in flight is only marked: `Pending`, and its outcome ends the call.
+    pub fn cancel(&mut self, now: Span) -> Step {
+        match self.state {
+            State::InFlight => {
+                self.at(now);
+                self.cancelled = true;
+                self.step(Action::Pending)
+            }
+            State::Ended(stop) => {
+                let again = stop.unwrap_or(self.stopping(StopReason::Cancelled));
+                self.step(Action::Stop(Stop { reason: StopReason::Cancelled, ..again }))
+            }
+            State::Ready | State::Waiting(_) | State::Asking(_) => {
+                self.at(now);
+                self.unanswered = matches!(self.state, State::Asking(_));
+                self.stop(StopReason::Cancelled)
+            }
+        }
+    }
+
+    /// The attempt in flight has its first item: a stream's probe settles here.
+    pub fn first_item(&mut self, now: Span) -> Vec<Settle> {
+        let now = self.at(now);
+        if self.state == State::InFlight && self.first_item.is_none() {
+            self.first_item = Some(now);
+            if self.on_target.breaker.is_some_and(|p| p.probe) {
+                self.verdict(Verdict::Success);
+            }
+        }
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// The policy of the call.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The state's name: `ready`, `asking`, `in_flight`, `waiting` or `ended`.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        self.state.name()
+    }
+
+    /// Attempts issued so far.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// Attempts issued on the current target: the n of a user's own backoff.
+    #[must_use]
+    pub fn attempts_on_target(&self) -> u32 {
+        self.on_target.attempts
+    }
+
+    /// No attempt can follow the one in flight, whatever comes of it.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        let target = &self.policy.targets[self.target];
+        let here = self.on_target.attempts >= target.max_attempts.unwrap_or(self.policy.max_attempts);
+        let last_target = self.target + 1 >= self.policy.targets.len();
+        self.total_reached() || (here && last_target)
+    }
+
+    /// What is left of the deadline at the latest moment seen.
+    #[must_use]
+    pub fn time_left(&self) -> Span {
+        let outer = match (self.ends_by, self.origin) {
+            (Some(ends_by), Some(origin)) => self.carried.plus(ends_by.minus(origin)),
+            _ => Span::MAX,
+        };
+        self.deadline.min(outer).minus(self.time)
+    }
+
+    /// How the call ended, once it has.
+    #[must_use]
+    pub fn ended(&self) -> Option<Ended> {
+        let State::Ended(stop) = self.state else { return None };
+        Some(Ended { stop, attempts: self.attempts, target: self.target, elapsed: self.time, waited: self.waited })
+    }
+
+    /// The receipts that are closed, oldest first.
+    #[must_use]
+    pub fn receipts(&self) -> &[Receipt] {
+        let open = matches!(self.state, State::Asking(Asked::Repeat { .. }));
+        &self.receipts[..self.receipts.len() - usize::from(open)]
+    }
+
+    /// The lines that have come since the last time, masked: receipts, then the `call_ended` line.
+    pub fn take_lines(&mut self) -> Vec<String> {
+        let ids = self.ids.as_deref().cloned().unwrap_or_default();
+        let fresh = &self.receipts()[self.written.receipts..];
+        let mut lines: Vec<_> = fresh.iter().map(|r| r.to_json(&ids, &self.policy, self.masks)).collect();
+        self.written.receipts += lines.len();
+        if let (Some(ended), false) = (self.ended(), self.written.ended) {
+            lines.push(ended.to_json(&ids, &self.policy, self.receipts(), self.used.as_deref()));
+            self.written.ended = true;
+        }
+        lines
+    }
+
+    // What `begin` and `on_outcome` share.
+
+    /// Takes the driver's clock: the call's own time, which starts at its first `begin` and never goes backwards.
+    fn at(&mut self, now: Span) -> Span {
+        let origin = *self.origin.get_or_insert(now);
+        self.time = self.time.max(self.carried.plus(now.minus(origin)));
+        self.time
+    }
+
+    fn step(&mut self, action: Action) -> Step {
+        Step { action, settles: std::mem::take(&mut self.outbox) }
+    }
+
+    fn misuse(&self, called: &'static str) -> Misuse {
+        Misuse { called, state: self.state.name() }
+    }
+
+    fn tell(&mut self, settle: Settle) {
+        if self.guarded {
+            self.outbox.push(settle);
+        }
+    }
+
+    fn total_reached(&self) -> bool {
+        self.policy.max_attempts_total.is_some_and(|most| self.attempts >= most)
+    }
+
+    /// The time left is positive and at least `min_attempt_time`.
+    fn time_allows(&self) -> bool {
+        let left = self.time_left();
+        left > Span::ZERO && left >= self.policy.min_attempt_time
+    }
+
+    /// Whether a wait leaves time for an attempt, and whether the waits charged allow it.
+    fn fits(&self, delay: Span) -> Result<(), StopReason> {
+        let attempt = self.policy.min_attempt_time.max(Span::from_nanos(1));
+        if delay.plus(attempt) > self.time_left() {
+            Err(StopReason::DeadlineExceeded)
+        } else if self.policy.max_total_wait.is_some_and(|most| self.waited.plus(delay) > most) {
+            Err(StopReason::WaitExhausted)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Remembers when a target may be back; a failure without a word about it forgets what was said before.
+    fn note_return(&mut self, target: usize, resume_in: Option<Span>) {
+        self.returns.retain(|(t, _)| *t != target);
+        if let Some(rest) = resume_in {
+            self.returns.push((target, self.time.plus(rest)));
+        }
+    }
+
+    /// Leaves the current target for good: its one verdict, its probe, a retry that was paid and never began.
+    fn leave_target(&mut self) {
+        let verdict = if self.on_target.fault { Verdict::Failed } else { Verdict::Released };
+        self.verdict(verdict);
+        self.repay();
+        self.on_target = OnTarget::default();
+    }
+
+    fn verdict(&mut self, verdict: Verdict) {
+        let target = self.target;
+        if let Some(permit) = self.on_target.breaker.take() {
+            self.tell(Settle::Breaker { target, permit, verdict });
+        }
+        if let Some(permit) = self.on_target.bench.take() {
+            self.tell(Settle::Bench { target, permit, verdict });
+        }
+    }
+
+    /// Gives back what was paid for a retry that never began.
+    fn repay(&mut self) {
+        let cost = std::mem::take(&mut self.owed);
+        if cost > 0 {
+            self.tell(Settle::Return { target: self.target, cost });
+        }
+    }
+
+    fn stopping(&self, reason: StopReason) -> Stop {
+        let every = (1u64 << self.policy.targets.len()) - 1;
+        let everywhere = u64::from(self.spoken) & every == every;
+        let human = self.policy.requires_human_fallback && everywhere && reason != StopReason::Cancelled;
+        let disposition = if human { Disposition::Human } else { Disposition::Failed };
+        let resume_in = self.returns.iter().map(|(_, moment)| moment.minus(self.time)).min();
+        Stop { reason, disposition, resume_in }
+    }
+
+    fn stop(&mut self, reason: StopReason) -> Step {
+        let stop = self.stopping(reason);
+        self.cancelled |= reason == StopReason::Cancelled;
+        self.leave_target();
+        self.close(Decision::Stop, Some(reason.name()), None);
+        self.state = State::Ended(Some(stop));
+        self.step(Action::Stop(stop))
+    }
+
+    /// Goes to the next target where there is one and an attempt on it may start; else stops, now.
+    fn leave(&mut self, reason: StopReason) -> Step {
+        let next = self.target + 1;
+        if next >= self.policy.targets.len() || self.total_reached() || !self.time_allows() {
+            return self.stop(reason);
+        }
+        let redeliver = self.redeliver();
+        self.leave_target();
+        self.close(Decision::Fallback, Some(reason.name()), None);
+        self.target = next;
+        self.state = State::Ready;
+        self.step(Action::Fallback { target: next, after: Span::ZERO, reason, redeliver })
+    }
+
+    /// What a stream's consumer or function is told before its items come again.
+    fn redeliver(&self) -> Option<Redeliver> {
+        let delivered = self.receipts.last().map(|r| r.delivered).filter(|n| *n > 0)?;
+        match self.policy.stream.mode {
+            StreamMode::Restart => Some(Redeliver::Discard(delivered)),
+            StreamMode::Resume => Some(Redeliver::Resume(delivered)),
+            StreamMode::BeforeFirstItem | StreamMode::Buffered => None,
+        }
+    }
+
+    /// Closes the receipt that the latest outcome or refusal opened.
+    fn close(&mut self, decision: Decision, reason: Option<&'static str>, delay: Option<Span>) {
+        let time_left = self.time_left();
+        if matches!(self.state, State::InFlight | State::Asking(_))
+            && let Some(receipt) = self.receipts.last_mut()
+        {
+            receipt.decision = decision;
+            receipt.reason = reason;
+            receipt.delay = delay;
+            receipt.time_left = time_left;
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! `on_outcome`: what follows an attempt? In this order: success, cancelled, retryable at all, safe to repeat, the
+//! reasons to leave the target, and else a retry.
+
+use super::{Asked, Call, State};
+use crate::Span;
+use crate::action::{Action, Misuse, Outcome, RetryReason, Step, StopReason};
+use crate::failure::{Category, Failure, Kind};
+use crate::guard::{Answer, Asks, Purpose, RefusedBy, Settle, Verdict};
+use crate::jitter::{DrawFor, draw};
+use crate::policy::{Millionths, Nested, SideEffects, StreamMode};
+use crate::trace::{Decision, Receipt};
+
+impl Call {
+    /// Takes the outcome of the attempt with this number.
+    ///
+    /// # Errors
+    /// [`Misuse`] for an attempt that was never issued.
+    pub fn on_outcome(&mut self, now: Span, number: u32, outcome: Outcome) -> Result<Step, Misuse> {
+        if number == 0 || number > self.attempts {
+            return Err(self.misuse("on_outcome of an attempt that was never issued"));
+        }
+        if self.state != State::InFlight || number < self.attempts {
+            return Ok(self.step(Action::Ignored));
+        }
+        self.at(now);
+        self.deadline = self.deadline.plus(outcome.delivering);
+        if self.guarded {
+            self.tell(Settle::Used { usage: outcome.usage.clone() });
+        }
+        Ok(match outcome.failure {
+            None => self.succeeded(outcome),
+            Some(_) => self.failed(outcome),
+        })
+    }
+
+    fn succeeded(&mut self, outcome: Outcome) -> Step {
+        self.verdict(Verdict::Success);
+        let (target, cost) = (self.target, self.on_target.cost);
+        if self.on_target.attempts == 1 {
+            self.tell(Settle::Refund { target });
+        } else if cost > 0 {
+            self.tell(Settle::Return { target, cost });
+        }
+        if self.recorded || !self.receipts.is_empty() {
+            let receipt = self.receipt(outcome);
+            self.receipts.push(receipt);
+            self.close(Decision::Done, None, None);
+        } else {
+            self.used = outcome.usage.map(Box::new);
+        }
+        self.state = State::Ended(None);
+        self.step(Action::Done)
+    }
+
+    fn failed(&mut self, mut outcome: Outcome) -> Step {
+        let Some(failure) = outcome.failure.take() else { return self.succeeded(outcome) };
+        self.on_target.kinds[failure.kind as usize] += 1;
+        self.on_target.fault = failure.kind.service_fault();
+        self.spoken |= 1 << self.target;
+        self.note_return(self.target, failure.retry_after);
+        self.tell(Settle::Failed { target: self.target, kind: failure.kind, retry_after: failure.retry_after });
+
+        let decided = self.decide(&failure, &outcome);
+        let kind = failure.kind;
+        let mut receipt = self.receipt(Outcome { failure: Some(failure), ..outcome });
+        if let Next::Retry { backoff, .. } | Next::Leave { backoff: Some(backoff), .. } = decided {
+            receipt.backoff = Some(backoff);
+        }
+        self.receipts.push(receipt);
+        match decided {
+            Next::Stop(reason) => self.stop(reason),
+            Next::Leave { reason, .. } => self.leave(reason),
+            Next::Retry { delay, .. } if self.guarded => self.ask_repeat(kind, delay),
+            Next::Retry { delay, .. } => self.wait(delay, RetryReason::Kind(kind)),
+        }
+    }
+
+    /// Rules 1 to 4 and 6, but for what only guards know.
+    fn decide(&mut self, failure: &Failure, outcome: &Outcome) -> Next {
+        let kind = failure.kind;
+        if self.cancelled || kind == Kind::Cancelled {
+            return Next::Stop(StopReason::Cancelled);
+        }
+        let revivable = kind.category() != Category::Control;
+        let listed = self.policy.retry_on.contains(kind) && !failure.retry_forbidden;
+        let retries = revivable && outcome.retry_if.unwrap_or(listed);
+        let falls_back = revivable && self.policy.fallback_on.contains(kind) && outcome.retry_if != Some(true);
+        if !retries && !falls_back {
+            return Next::Stop(StopReason::NotRetryable);
+        }
+        let modes = [StreamMode::BeforeFirstItem, StreamMode::Buffered];
+        if outcome.delivered > 0 && modes.contains(&self.policy.stream.mode) {
+            return Next::Stop(StopReason::AlreadyDelivered);
+        }
+        if self.policy.side_effects == SideEffects::Unsafe && failure.may_have_executed {
+            return Next::Stop(StopReason::UnsafeToRepeat);
+        }
+        if let Some(reason) = self.used_up(failure, falls_back) {
+            return Next::Leave { reason, backoff: None };
+        }
+        let (backoff, delay) = self.delay(failure, outcome.backoff);
+        match self.fits(delay) {
+            Ok(()) => Next::Retry { backoff, delay },
+            Err(reason) => Next::Leave { reason, backoff: Some(backoff) },
+        }
+    }
+
+    /// Why the call leaves its target whatever the wait would be.
+    fn used_up(&self, failure: &Failure, falls_back: bool) -> Option<StopReason> {
+        let on = &self.on_target;
+        let target = &self.policy.targets[self.target];
+        let own = self.policy.for_kind(failure.kind).and_then(|own| own.max_attempts);
+        let nested = failure.inner_trace.is_some() && self.policy.nested != Nested::Independent;
+        if falls_back {
+            Some(StopReason::NotRetryable)
+        } else if nested {
+            Some(StopReason::AttemptsExhausted)
+        } else if on.breaker.is_some_and(|permit| permit.probe) {
+            Some(StopReason::CircuitOpen)
+        } else if on.attempts >= target.max_attempts.unwrap_or(self.policy.max_attempts)
+            || self.total_reached()
+            || own.is_some_and(|most| u32::from(on.kinds[failure.kind as usize]) >= most)
+        {
+            Some(StopReason::AttemptsExhausted)
+        } else if failure.retry_after.is_some_and(|wish| wish > self.policy.retry_after.max) {
+            Some(StopReason::RetryAfterTooLong)
+        } else {
+            None
+        }
+    }
+
+    /// Backoff, and the wait: the longer of the backoff and the server's wish. The wish is spread, and the spread is
+    /// drawn in full and then cut to what fits; the wish itself never is.
+    fn delay(&mut self, failure: &Failure, user: Option<Span>) -> (Span, Span) {
+        let own = self.policy.for_kind(failure.kind);
+        let curve = own.and_then(|own| own.backoff.as_ref()).unwrap_or(&self.policy.backoff);
+        let jitter = own.and_then(|own| own.jitter).unwrap_or(self.policy.jitter);
+        let on = &self.on_target;
+        let drawn = curve.wait(jitter, self.seed, self.attempts, on.attempts, on.previous);
+        let backoff = user.map_or(drawn, |wish| wish.min(curve.max));
+        self.on_target.previous = Some(drawn);
+        let Some(wish) = failure.retry_after else { return (backoff, backoff) };
+        let widest = wish.scaled(self.policy.retry_after.spread.0, Millionths::ONE.0);
+        let spread = wish.plus(draw(self.seed, self.attempts, DrawFor::Spread, Span::ZERO, widest));
+        let wish = wish.max(spread.min(self.room()));
+        (backoff, backoff.max(wish))
+    }
+
+    /// The longest wait that fits.
+    fn room(&self) -> Span {
+        let attempt = self.policy.min_attempt_time.max(Span::from_nanos(1));
+        let by_wait = self.policy.max_total_wait.map_or(Span::MAX, |most| most.minus(self.waited));
+        self.time_left().minus(attempt).min(by_wait)
+    }
+
+    fn ask_repeat(&mut self, kind: Kind, delay: Span) -> Step {
+        self.asked = self.target;
+        self.state = State::Asking(Asked::Repeat { delay });
+        let purpose = Purpose::Repeat { kind };
+        self.step(Action::Ask(Asks { policy: self.policy.clone(), target: self.target, purpose }))
+    }
+
+    /// The guards' word on a retry: it is paid for, or the call leaves the target.
+    pub(super) fn answered(&mut self, delay: Span, answer: Answer) -> Step {
+        let kind = self.receipts.last().and_then(|r| r.failure.as_ref()).map_or(Kind::Unknown, |f| f.kind);
+        match answer {
+            Answer::Granted(grant) => {
+                self.owed = grant.retry_cost;
+                if let Some(receipt) = self.receipts.last_mut() {
+                    receipt.budget = grant.budget;
+                }
+                self.wait(delay, RetryReason::Kind(kind))
+            }
+            Answer::Refused(refusal) => match refusal.by {
+                RefusedBy::RunEnded => self.stop(StopReason::Cancelled),
+                RefusedBy::RunBudget => self.leave(StopReason::RunBudgetExhausted),
+                _ => self.leave(StopReason::RetryBudgetExhausted),
+            },
+        }
+    }
+
+    fn receipt(&self, outcome: Outcome) -> Receipt {
+        let permit = self.on_target.breaker;
+        Receipt {
+            attempt: Some(self.attempts),
+            retry_count: self.attempts - 1,
+            started: self.began,
+            first_item: self.first_item,
+            delivered: outcome.delivered,
+            failure: outcome.failure,
+            breaker: permit.map(|p| if p.probe { "half_open" } else { "closed" }),
+            usage: outcome.usage,
+            ..self.receipt_for(self.target)
+        }
+    }
+}
+
+/// What the rules say before guards are asked.
+enum Next {
+    Stop(StopReason),
+    Leave { reason: StopReason, backoff: Option<Span> },
+    Retry { backoff: Span, delay: Span },
+}
