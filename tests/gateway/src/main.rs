@@ -53,7 +53,7 @@ mod respond;
 mod serve;
 mod stats;
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::process::{ExitCode, exit};
 use std::thread;
 
@@ -127,8 +127,7 @@ fn announce(port: u16) -> io::Result<()> {
 /// A parent that is killed cannot stop its gateway, but its end of the pipe closes all the same.
 fn leave_when_stdin_closes() {
     thread::spawn(|| {
-        let mut scrap = [0; 256];
-        while matches!(io::stdin().read(&mut scrap), Ok(1..)) {}
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
         exit(0);
     });
 }
