@@ -1,0 +1,234 @@
+//! From a behaviour to a response.
+
+use std::fmt;
+use std::time::Duration;
+
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER, SERVER,
+};
+use hyper::{Response, StatusCode};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::behaviour::Behaviour as B;
+use crate::body::{Body, Cue};
+use crate::provider::{Answer, Exchange, Finish, Problem, Provider};
+
+/// The connection ends without a response.
+#[derive(Debug)]
+pub struct Reset;
+
+/// Between deltas, so that they travel one by one.
+const DELTA_PAUSE: Duration = Duration::from_millis(2);
+/// Between keep-alives.
+const PING_PAUSE: Duration = Duration::from_millis(100);
+/// Before a cut, so that what was sent has left.
+const CUT_PAUSE: Duration = Duration::from_millis(20);
+/// How much of an answer a content filter lets through.
+const FILTERED_DELTAS: usize = 3;
+
+/// What a request meets, once it is known which behaviour it asked for.
+pub async fn respond(
+    behaviour: &B,
+    provider: &dyn Provider,
+    exchange: &Exchange,
+) -> Result<Response<Body>, Reset> {
+    if let B::Slow(time) = behaviour {
+        sleep(*time).await;
+    }
+    if let Some(problem) = problem(behaviour, exchange.prompt.stream) {
+        let mut response = refuse(&problem, provider, exchange);
+        add_hint(&mut response, behaviour, exchange);
+        return Ok(response);
+    }
+    match behaviour {
+        B::Reset => Err(Reset),
+        B::Html => Ok(html()),
+        _ => Ok(answer(&Play::of(behaviour), provider, exchange)),
+    }
+}
+
+/// A refusal in the provider's shape.
+pub fn refuse(problem: &Problem, provider: &dyn Provider, exchange: &Exchange) -> Response<Body> {
+    let fault = provider.fault(problem, exchange);
+    let body = provider.error_body(&fault, exchange);
+    let mut response = with_id(json(fault.status, &body), provider, exchange);
+    for (name, value) in fault.headers {
+        set(&mut response, HeaderName::from_static(name), &value);
+    }
+    response
+}
+
+/// Any JSON response.
+pub fn json(status: u16, body: &Value) -> Response<Body> {
+    typed(status, "application/json", Body::whole(body.to_string()))
+}
+
+fn problem(behaviour: &B, stream: bool) -> Option<Problem> {
+    match behaviour {
+        B::Status(status) => Some(Problem::Status(*status)),
+        B::RetryAfter(_) | B::RetryDate(_) | B::RetryMs(_) => Some(Problem::Status(429)),
+        B::Quota => Some(Problem::Quota),
+        B::Daily => Some(Problem::Daily),
+        B::Context => Some(Problem::Context),
+        B::SseCut(_) | B::SseError(_) | B::SseStall(_) | B::SsePings(_) | B::SseSlow(_)
+            if !stream =>
+        {
+            let message = "a marker that starts with sse- needs \"stream\": true in the request";
+            Some(Problem::Test("gateway_needs_stream", message.to_owned()))
+        }
+        _ => None,
+    }
+}
+
+fn add_hint(response: &mut Response<Body>, behaviour: &B, exchange: &Exchange) {
+    match behaviour {
+        B::RetryAfter(seconds) => set(response, RETRY_AFTER, seconds),
+        B::RetryMs(ms) => set(response, HeaderName::from_static("retry-after-ms"), ms),
+        // Both dates come from one reading of the clock, so that they are apart by exactly what was asked for.
+        B::RetryDate(seconds) => {
+            let then = exchange.now + Duration::from_secs(*seconds);
+            set(response, DATE, &httpdate::fmt_http_date(exchange.now));
+            set(response, RETRY_AFTER, &httpdate::fmt_http_date(then));
+        }
+        _ => {}
+    }
+}
+
+/// How a stream goes, or the plain answer that stands for it.
+struct Play {
+    answer: Answer,
+    ending: Ending,
+    /// Instead of the usual number.
+    pings: Option<usize>,
+    pause: Duration,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Ending {
+    Finished,
+    Failed,
+    Cut,
+    Stalled,
+}
+
+impl Play {
+    const WHOLE: Self = Self {
+        answer: Answer::WHOLE,
+        ending: Ending::Finished,
+        pings: None,
+        pause: DELTA_PAUSE,
+    };
+
+    fn of(behaviour: &B) -> Self {
+        match *behaviour {
+            B::Filter => Self {
+                answer: Answer {
+                    deltas: FILTERED_DELTAS,
+                    finish: Finish::Filtered,
+                },
+                ..Self::WHOLE
+            },
+            B::Empty => Self::broken(0, Ending::Finished),
+            B::SseCut(deltas) => Self::broken(deltas, Ending::Cut),
+            B::SseError(deltas) => Self::broken(deltas, Ending::Failed),
+            B::SseStall(deltas) => Self::broken(deltas, Ending::Stalled),
+            B::SsePings(pings) => Self {
+                pings: Some(pings),
+                ..Self::WHOLE
+            },
+            B::SseSlow(pause) => Self {
+                pause,
+                ..Self::WHOLE
+            },
+            _ => Self::WHOLE,
+        }
+    }
+
+    fn broken(deltas: usize, ending: Ending) -> Self {
+        Self {
+            answer: Answer {
+                deltas,
+                finish: Finish::Stop,
+            },
+            ending,
+            ..Self::WHOLE
+        }
+    }
+
+    fn cues(&self, provider: &dyn Provider, exchange: &Exchange) -> Vec<Cue> {
+        let has_content = self.answer.deltas > 0 || self.ending != Ending::Finished;
+        let mut cues: Vec<_> = sent(provider.opening(has_content, exchange)).collect();
+        for _ in 0..self.pings.unwrap_or_else(|| provider.usual_pings()) {
+            if self.pings.is_some() {
+                cues.push(Cue::Wait(PING_PAUSE));
+            }
+            cues.push(Cue::Send(provider.ping().to_owned()));
+        }
+        for index in 0..self.answer.deltas {
+            cues.push(Cue::Wait(self.pause));
+            cues.push(Cue::Send(provider.delta(index, exchange)));
+        }
+        match self.ending {
+            Ending::Finished => cues.extend(sent(provider.closing(&self.answer, exchange))),
+            Ending::Failed => cues.push(Cue::Send(provider.stream_error())),
+            Ending::Cut => cues.extend([Cue::Wait(CUT_PAUSE), Cue::Cut]),
+            Ending::Stalled => cues.push(Cue::Stall),
+        }
+        cues
+    }
+}
+
+fn sent(frames: Vec<String>) -> impl Iterator<Item = Cue> {
+    frames.into_iter().map(Cue::Send)
+}
+
+fn answer(play: &Play, provider: &dyn Provider, exchange: &Exchange) -> Response<Body> {
+    if !exchange.prompt.stream {
+        let body = provider.answer_body(&play.answer, exchange);
+        return with_id(json(200, &body), provider, exchange);
+    }
+    let body = Body::played(play.cues(provider, exchange));
+    let mut response = typed(200, "text/event-stream; charset=utf-8", body);
+    set(&mut response, CACHE_CONTROL, "no-cache");
+    with_id(response, provider, exchange)
+}
+
+fn html() -> Response<Body> {
+    const PAGE: &str = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad \
+                        Gateway</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n";
+    let mut response = typed(502, "text/html", Body::whole(PAGE));
+    set(&mut response, SERVER, "nginx");
+    response
+}
+
+fn typed(status: u16, content_type: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+    set(&mut response, CONTENT_TYPE, content_type);
+    response
+}
+
+fn with_id(
+    mut response: Response<Body>,
+    provider: &dyn Provider,
+    exchange: &Exchange,
+) -> Response<Body> {
+    let name = HeaderName::from_static(provider.request_id_header());
+    set(&mut response, name, &provider.request_id(exchange));
+    response
+}
+
+fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+impl fmt::Display for Reset {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("the connection is reset, as its marker asks")
+    }
+}
+
+impl std::error::Error for Reset {}

@@ -1,0 +1,212 @@
+//! One request: routed, read, recorded, answered.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use hyper::body::{Body as HttpBody, Incoming};
+use hyper::header::{ALLOW, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response};
+use serde_json::json;
+
+use crate::anthropic::Anthropic;
+use crate::body::Body;
+use crate::cors;
+use crate::marker::Marker;
+use crate::openai::OpenAi;
+use crate::prompt::Prompt;
+use crate::provider::{Exchange, Problem, Provider};
+use crate::respond::{Reset, json, refuse, respond};
+use crate::stats::{Stats, Visit, fnv1a};
+
+/// What all connections share.
+pub struct Gateway {
+    stats: Mutex<Stats>,
+    sequence: AtomicU64,
+}
+
+const MOST_BYTES: usize = 16 << 20;
+
+const PATHS: &[(&str, Method)] = &[
+    ("/v1/chat/completions", Method::POST),
+    ("/v1/messages", Method::POST),
+    ("/__reset", Method::POST),
+    ("/__stats", Method::GET),
+];
+
+impl Gateway {
+    pub fn new() -> Self {
+        Self {
+            stats: Mutex::new(Stats::new()),
+            sequence: AtomicU64::new(1),
+        }
+    }
+
+    pub async fn serve(&self, request: Request<Incoming>) -> Result<Response<Body>, Reset> {
+        let at = Instant::now();
+        let (head, body) = request.into_parts();
+        let mut response = match (&head.method, head.uri.path()) {
+            (&Method::OPTIONS, _) => cors::preflight(&head.headers),
+            (&Method::POST, "/v1/chat/completions") => self.chat(&OpenAi, at, &head, body).await?,
+            (&Method::POST, "/v1/messages") => self.chat(&Anthropic, at, &head, body).await?,
+            (&Method::POST, "/__reset") => self.reset(&head),
+            (&Method::GET, "/__stats") => self.report(&head),
+            _ => lost(&head),
+        };
+        cors::open(&mut response);
+        Ok(response)
+    }
+
+    async fn chat(
+        &self,
+        provider: &dyn Provider,
+        at: Instant,
+        head: &Parts,
+        body: Incoming,
+    ) -> Result<Response<Body>, Reset> {
+        let upload = Upload::read(body).await.ok_or(Reset)?;
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        let (prompt, asked) = upload.understand();
+        let exchange = Exchange::new(sequence, prompt);
+        let visit = visit(at, head, &upload);
+        match asked {
+            Ok(marker) => {
+                let behaviour = {
+                    let mut stats = self.stats();
+                    let drill = drill(&head.headers);
+                    let step = marker.step(stats.next_attempt(&drill, &marker.name));
+                    let played = step.name.clone();
+                    stats.record(&drill, &marker.name, Visit { played, ..visit });
+                    step.behaviour.clone()
+                };
+                respond(&behaviour, provider, &exchange).await
+            }
+            Err((label, problem)) => {
+                let played = label.to_owned();
+                let drill = drill(&head.headers);
+                self.stats()
+                    .record(&drill, label, Visit { played, ..visit });
+                Ok(refuse(&problem, provider, &exchange))
+            }
+        }
+    }
+
+    fn reset(&self, head: &Parts) -> Response<Body> {
+        let drill = asked_drill(head);
+        self.stats().reset(drill.as_deref());
+        json(200, &json!({"reset": drill}))
+    }
+
+    fn report(&self, head: &Parts) -> Response<Body> {
+        json(200, &self.stats().report(asked_drill(head).as_deref()))
+    }
+
+    fn stats(&self) -> MutexGuard<'_, Stats> {
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A body as it came, up to the limit.
+struct Upload {
+    bytes: Vec<u8>,
+    too_large: bool,
+}
+
+/// A marker, or the word under which a request without one is recorded and what is wrong with it.
+type Asked = Result<Marker, (&'static str, Problem)>;
+
+impl Upload {
+    /// Reads to the end even past the limit: an answer sent before that would be lost with the connection.
+    async fn read(mut body: Incoming) -> Option<Self> {
+        let mut upload = Self {
+            bytes: Vec::new(),
+            too_large: false,
+        };
+        while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+            let Ok(data) = frame.ok()?.into_data() else {
+                continue;
+            };
+            upload.too_large |= upload.bytes.len() + data.len() > MOST_BYTES;
+            if !upload.too_large {
+                upload.bytes.extend_from_slice(&data);
+            }
+        }
+        Some(upload)
+    }
+
+    fn understand(&self) -> (Prompt, Asked) {
+        if self.too_large {
+            let asked = Err(("gateway_too_large", Problem::TooLarge));
+            return (Prompt::default(), asked);
+        }
+        match Prompt::parse(&self.bytes) {
+            Ok(prompt) => {
+                let asked = Marker::of_prompt(&prompt.text).map_err(|unknown| {
+                    let label = "gateway_unknown_marker";
+                    (label, Problem::Test(label, unknown.message()))
+                });
+                (prompt, asked)
+            }
+            Err(malformed) => {
+                let asked = Err(("gateway_malformed", Problem::Malformed(malformed)));
+                (Prompt::default(), asked)
+            }
+        }
+    }
+}
+
+fn visit(at: Instant, head: &Parts, upload: &Upload) -> Visit {
+    Visit {
+        at,
+        path: head.uri.path().to_owned(),
+        body_hash: fnv1a(&upload.bytes),
+        body_length: upload.bytes.len(),
+        played: String::new(),
+        client_retry_count: text(&head.headers, "x-stainless-retry-count"),
+        idempotency_key: text(&head.headers, "idempotency-key"),
+    }
+}
+
+fn drill(headers: &HeaderMap) -> String {
+    text(headers, "x-drill-id").unwrap_or_else(|| "default".to_owned())
+}
+
+fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+    let value = headers.get(name)?;
+    Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
+fn asked_drill(head: &Parts) -> Option<String> {
+    let query = head.uri.query().unwrap_or_default();
+    form_urlencoded::parse(query.as_bytes())
+        .find(|(name, _)| name == "drill")
+        .map(|(_, id)| id.into_owned())
+}
+
+/// No such path, or not with this method.
+fn lost(head: &Parts) -> Response<Body> {
+    let path = head.uri.path();
+    if let Some((_, method)) = PATHS.iter().find(|(known, _)| *known == path) {
+        let message = format!("{path} takes {method}, not {}", head.method);
+        let mut response = json(
+            405,
+            &json!({"error": {"type": "gateway_wrong_method", "message": message}}),
+        );
+        if let Ok(method) = HeaderValue::from_str(method.as_str()) {
+            response.headers_mut().insert(ALLOW, method);
+        }
+        return response;
+    }
+    let known: Vec<_> = PATHS
+        .iter()
+        .map(|(path, method)| format!("{method} {path}"))
+        .collect();
+    let message = format!("no such path: {path}; there are {}", known.join(", "));
+    json(
+        404,
+        &json!({"error": {"type": "gateway_unknown_path", "message": message}}),
+    )
+}

@@ -1,0 +1,211 @@
+//! Streams, whole and broken, frame by frame.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::client::{ANTHROPIC, Ending, Frame, Line, OPENAI, post, prompt, stream};
+
+/// What the frames are, by the event's name or by what an `OpenAI` chunk has in it.
+fn outline(frames: &[Frame]) -> Vec<String> {
+    let word = |frame: &Frame| match frame.json() {
+        _ if !frame.event.is_empty() => frame.event.to_owned(),
+        None => frame.data.to_owned(),
+        Some(data) if data["error"].is_object() => "error".to_owned(),
+        Some(data) => match &data["choices"][0] {
+            Value::Null => "usage".to_owned(),
+            choice if choice["finish_reason"].is_string() => "finish".to_owned(),
+            choice if choice["delta"]["role"].is_string() => "role".to_owned(),
+            _ => "content".to_owned(),
+        },
+    };
+    frames.iter().map(word).collect()
+}
+
+/// Repeats the words that come with a number: "a 2*b" is "a b b".
+fn words(text: &str) -> Vec<String> {
+    text.split(' ')
+        .flat_map(|word| match word.split_once('*') {
+            Some((times, word)) => vec![word.to_owned(); times.parse().expect("a number")],
+            None => vec![word.to_owned()],
+        })
+        .collect()
+}
+
+#[test]
+fn an_openai_stream() {
+    let reply = stream(OPENAI, "stream", "hi");
+    let content_type = reply.header("content-type").unwrap_or_default();
+    assert!(content_type.starts_with("text/event-stream"));
+    assert_eq!(reply.ending, Ending::Whole);
+    let frames = reply.frames();
+    let mut expected = words("role 9*content finish");
+    expected.push("[DONE]".to_owned());
+    assert_eq!(outline(&frames), expected);
+    assert_eq!(
+        reply.deltas().concat(),
+        "The gateway answers: all is well, 世界é"
+    );
+    let first = frames[0].json().expect("a chunk");
+    assert_eq!(first["object"], "chat.completion.chunk");
+    assert!(first.get("usage").is_none());
+    let ids: Vec<_> = frames.iter().filter_map(Frame::json).collect();
+    assert!(ids.iter().all(|chunk| chunk["id"] == first["id"]));
+}
+
+#[test]
+fn an_openai_stream_with_its_usage() {
+    let mut request: Value = serde_json::from_str(&prompt("hi", true)).expect("JSON");
+    request["stream_options"] = json!({"include_usage": true});
+    let reply = post(OPENAI, "stream-usage", &request.to_string());
+    let frames = reply.frames();
+    let mut expected = words("role 9*content finish usage");
+    expected.push("[DONE]".to_owned());
+    assert_eq!(outline(&frames), expected);
+    assert_eq!(
+        frames[0].json().map(|chunk| chunk["usage"].clone()),
+        Some(Value::Null)
+    );
+    let usage = frames[11].json().expect("a chunk")["usage"].clone();
+    assert_eq!(usage["completion_tokens"], 9);
+}
+
+#[test]
+fn an_anthropic_stream() {
+    let reply = stream(ANTHROPIC, "stream", "hi");
+    assert_eq!(reply.ending, Ending::Whole);
+    let frames = reply.frames();
+    let expected = "message_start content_block_start ping 9*content_block_delta content_block_stop message_delta \
+                    message_stop";
+    assert_eq!(outline(&frames), words(expected));
+    assert_eq!(
+        reply.deltas().concat(),
+        "The gateway answers: all is well, 世界é"
+    );
+    for frame in &frames {
+        assert_eq!(frame.json().expect("JSON")["type"], frame.event);
+    }
+    let ending = frames[13].json().expect("JSON");
+    assert_eq!(ending["delta"]["stop_reason"], "end_turn");
+    assert_eq!(ending["usage"]["output_tokens"], 9);
+}
+
+#[test]
+fn a_cut_stream_has_its_deltas_and_no_finish() {
+    for (deltas, openai, anthropic) in [
+        (0, "role", "message_start content_block_start ping"),
+        (
+            2,
+            "role 2*content",
+            "message_start content_block_start ping 2*content_block_delta",
+        ),
+        (
+            20,
+            "role 20*content",
+            "message_start content_block_start ping 20*content_block_delta",
+        ),
+    ] {
+        let marker = format!("#[sse-cut={deltas}]");
+        for (path, expected) in [(OPENAI, openai), (ANTHROPIC, anthropic)] {
+            let reply = stream(path, "cut", &marker);
+            assert_eq!((reply.status, &reply.ending), (200, &Ending::Cut));
+            assert_eq!(outline(&reply.frames()), words(expected));
+        }
+    }
+}
+
+#[test]
+fn an_error_inside_a_stream() {
+    let reply = stream(OPENAI, "error", "#[sse-error=2]");
+    assert_eq!((reply.status, &reply.ending), (200, &Ending::Whole));
+    let frames = reply.frames();
+    assert_eq!(outline(&frames), words("role 2*content error"));
+    let error = frames[3].json().expect("JSON")["error"].clone();
+    assert_eq!(error["type"], "server_error");
+
+    let reply = stream(ANTHROPIC, "error", "#[sse-error=0]");
+    assert_eq!((reply.status, &reply.ending), (200, &Ending::Whole));
+    let frames = reply.frames();
+    assert_eq!(
+        outline(&frames),
+        words("message_start content_block_start ping error")
+    );
+    let error = frames[3].json().expect("JSON")["error"].clone();
+    assert_eq!(error["type"], "overloaded_error");
+}
+
+#[test]
+fn a_stalled_stream_stays_open_and_silent() {
+    for path in [OPENAI, ANTHROPIC] {
+        let mut line = Line::open();
+        line.give_up_after(Duration::from_millis(400));
+        let body = prompt("#[sse-stall=3]", true);
+        line.send("POST", path, &[("x-drill-id", "stall")], body.as_bytes());
+        let reply = line.receive().expect("a response");
+        assert_eq!((reply.status, &reply.ending), (200, &Ending::Silent));
+        assert_eq!(reply.deltas().len(), 3);
+    }
+}
+
+#[test]
+fn pings_come_before_the_first_content() {
+    let started = Instant::now();
+    let frames = stream(OPENAI, "pings", "#[sse-pings=3]");
+    let outline_seen = outline(&frames.frames());
+    assert_eq!(
+        outline_seen[..5],
+        [
+            "role",
+            ": keep-alive",
+            ": keep-alive",
+            ": keep-alive",
+            "content"
+        ]
+    );
+    assert_eq!(outline_seen.last().map(String::as_str), Some("[DONE]"));
+    assert!(started.elapsed() >= Duration::from_millis(300));
+
+    let reply = stream(ANTHROPIC, "pings", "#[sse-pings=2]");
+    let expected = words("message_start content_block_start 2*ping content_block_delta");
+    assert_eq!(outline(&reply.frames())[..5], expected);
+    assert_eq!(reply.deltas().len(), 9);
+}
+
+#[test]
+fn a_slow_stream_pauses_between_deltas() {
+    let started = Instant::now();
+    let reply = stream(ANTHROPIC, "slow-stream", "#[sse-slow=50]");
+    assert_eq!(reply.ending, Ending::Whole);
+    assert_eq!(reply.deltas().len(), 9);
+    assert!(started.elapsed() >= Duration::from_millis(450));
+}
+
+#[test]
+fn filtered_and_empty_streams_finish() {
+    let reply = stream(OPENAI, "filtered", "#[filter]");
+    let finish = reply.frames()[4].json().expect("JSON");
+    assert_eq!(finish["choices"][0]["finish_reason"], "content_filter");
+    let reply = stream(OPENAI, "empty", "#[empty]");
+    let mut expected = words("role finish");
+    expected.push("[DONE]".to_owned());
+    assert_eq!(outline(&reply.frames()), expected);
+
+    let reply = stream(ANTHROPIC, "filtered", "#[filter]");
+    assert_eq!(reply.deltas().len(), 3);
+    let ending = reply.frames()[7].json().expect("JSON");
+    assert_eq!(ending["delta"]["stop_reason"], "refusal");
+    let reply = stream(ANTHROPIC, "empty", "#[empty]");
+    let expected = words("message_start ping message_delta message_stop");
+    assert_eq!(outline(&reply.frames()), expected);
+}
+
+#[test]
+fn frames_arrive_while_the_stream_goes_on() {
+    let mut line = Line::open();
+    line.give_up_after(Duration::from_millis(150));
+    let body = prompt("#[sse-slow=1000]", true);
+    line.send("POST", OPENAI, &[("x-drill-id", "live")], body.as_bytes());
+    let reply = line.receive().expect("a response");
+    assert_eq!(reply.ending, Ending::Silent);
+    assert_eq!(outline(&reply.frames()), words("role"));
+}
