@@ -1,6 +1,8 @@
 //! A policy: validated, immutable configuration that holds data and never functions.
 
 mod fields;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use fields::{
     Backoff, BreakerConfig, CooldownConfig, Fields, KindOverride, Millionths, Nested, RetryAfter, RetryBudgetConfig,
