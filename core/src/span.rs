@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A non-negative length of time in whole nanoseconds. Arithmetic saturates.
 ///
 /// ```
@@ -12,7 +14,11 @@ use std::fmt;
 /// assert_eq!(Span::parse("1.5s"), Ok(Span::from_millis(1_500)));
 /// assert_eq!(Span::from_secs(90).to_string(), "1m30s");
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// Serialized it is its nanoseconds, a plain number: that is for the core's own documents. Where people write
+/// durations, they write text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Span(u64);
 
 /// The units a duration may be written in, longest first, with their length in nanoseconds.

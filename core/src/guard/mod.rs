@@ -4,8 +4,135 @@
 //! [`Answer`] back to the call. What a call has to tell its guards comes with each step as a list of [`Settle`]s,
 //! applied by [`settle`] before the step is acted on. Every machine here takes `now` as an argument.
 
+mod breaker;
+mod cooldown;
+mod keyed;
+mod retry_budget;
+mod run;
+mod set;
+mod shed;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use breaker::{Breaker, BreakerState};
+pub use cooldown::{Bench, Cooldown, Cooling};
+pub use retry_budget::{Charge, RetryBudget};
+pub use run::{Run, RunConfig, RunEnd};
+pub use set::{Guards, Transition};
+pub use shed::Load;
+
 use crate::failure::Kind;
+use crate::policy::Target;
 use crate::{Policy, Span};
+
+/// Answers what a call asks, all or nothing. Without guards or without a run, their part is granted.
+///
+/// An attempt is admitted by, in this order: the run's gate, cooldown and bench, the breaker, shedding, the run's
+/// budget. A retry by a look at the run, then the retry budget.
+#[must_use]
+pub fn answer(now: Span, guards: Option<&mut Guards>, run: Option<&mut Run>, asks: &Asks) -> Answer {
+    let policy = &asks.policy;
+    // A target that is not in the policy is nobody's to guard.
+    let Some(target) = policy.targets.get(asks.target) else { return Answer::Granted(Grant::default()) };
+    let granted = match asks.purpose {
+        Purpose::Admit { first } => admit(now, guards, run, policy, target, first),
+        Purpose::Repeat { kind } => repeat(now, guards, run, policy, target, kind),
+    };
+    granted.map_or_else(Answer::Refused, Answer::Granted)
+}
+
+fn admit(
+    now: Span,
+    guards: Option<&mut Guards>,
+    run: Option<&mut Run>,
+    policy: &Policy,
+    target: &Target,
+    first: bool,
+) -> Result<Grant, Refusal> {
+    if let Some(run) = &run {
+        run.gate()?;
+    }
+    if let Some(guards) = &guards {
+        guards.look(now, policy, target)?;
+    }
+    // Nothing was taken yet, so that the run, asked last, may still refuse.
+    let counted = run.map(|run| run.admit(now)).transpose()?.is_some();
+    let grant = guards.map_or_else(Grant::default, |guards| guards.take(now, policy, target, first));
+    Ok(Grant { run: counted, ..grant })
+}
+
+fn repeat(
+    now: Span,
+    guards: Option<&mut Guards>,
+    run: Option<&mut Run>,
+    policy: &Policy,
+    target: &Target,
+    kind: Kind,
+) -> Result<Grant, Refusal> {
+    if let Some(run) = run {
+        run.would_admit(now)?;
+    }
+    let charge = guards.map(|guards| guards.charge(now, policy, target, kind)).transpose()?.flatten();
+    Ok(charge.map_or_else(Grant::default, |charge| Grant {
+        retry_cost: charge.cost,
+        budget: Some((charge.before, charge.after)),
+        ..Grant::default()
+    }))
+}
+
+/// Applies what a call has to tell, in order.
+pub fn settle(
+    now: Span,
+    mut guards: Option<&mut Guards>,
+    mut run: Option<&mut Run>,
+    policy: &Policy,
+    settles: &[Settle],
+) {
+    for settle in settles {
+        match settle {
+            Settle::Used { usage } => {
+                if let Some(run) = run.as_deref_mut() {
+                    run.used(usage.as_ref());
+                }
+            }
+            Settle::NotStarted => {
+                if let Some(run) = run.as_deref_mut() {
+                    run.not_started();
+                }
+            }
+            _ => {
+                if let Some(guards) = guards.as_deref_mut() {
+                    settle_guards(now, guards, policy, settle);
+                }
+            }
+        }
+    }
+}
+
+fn settle_guards(now: Span, guards: &mut Guards, policy: &Policy, settle: &Settle) {
+    let of = |target: usize| policy.targets.get(target);
+    match *settle {
+        Settle::Breaker { target, permit, verdict } => {
+            of(target).map(|target| guards.settle_breaker(now, policy, target, permit, verdict))
+        }
+        Settle::Bench { target, permit, verdict } => {
+            of(target).map(|target| guards.settle_bench(now, target, permit, verdict))
+        }
+        Settle::Failed { target, kind, retry_after } => {
+            of(target).map(|target| guards.failed(now, policy, target, kind, retry_after))
+        }
+        Settle::Refund { target } => of(target).map(|target| guards.refund(now, policy, target)),
+        Settle::Return { target, cost } => of(target).map(|target| guards.give_back(now, policy, target, cost)),
+        Settle::Used { .. } | Settle::NotStarted => None,
+    };
+}
+
+/// What is left of `length` since `since`; `None` when it is over. A clock that is behind stands still.
+fn time_left(now: Span, since: Span, length: Span) -> Option<Span> {
+    let left = since.plus(length).minus(now.max(since));
+    (left > Span::ZERO).then_some(left)
+}
 
 /// What a call asks of its guards, all or nothing.
 #[derive(Clone, Debug)]
@@ -35,7 +162,7 @@ pub enum Purpose {
 }
 
 /// What guards answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Yes to all.
     Granted(Grant),

@@ -10,6 +10,8 @@ mod input;
 mod preset;
 mod read;
 mod skill;
+#[cfg(test)]
+pub(crate) mod testing;
 mod write;
 
 pub use error::ConfigError;

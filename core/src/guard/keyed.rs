@@ -1,0 +1,120 @@
+//! Machines by key, in bounded memory.
+//!
+//! Keys come from policies, and so perhaps from users. A machine is only stored once it has something to remember, and
+//! a map that is full forgets its less useful half: idle machines first, then those used longest ago. What is
+//! forgotten starts anew, closed and full.
+
+use std::collections::BTreeMap;
+
+use crate::Span;
+
+/// The most keys of one map.
+const MOST: usize = 10_000;
+
+/// Machines by key.
+#[derive(Clone, Debug)]
+pub(super) struct Keyed<T>(BTreeMap<String, Entry<T>>);
+
+#[derive(Clone, Debug)]
+struct Entry<T> {
+    used: Span,
+    machine: T,
+}
+
+/// A machine that can be forgotten.
+pub(super) trait Idle {
+    /// Nothing would be lost by forgetting it now.
+    fn is_idle(&self, now: Span) -> bool;
+}
+
+impl<T> Default for Keyed<T> {
+    fn default() -> Keyed<T> {
+        Keyed(BTreeMap::new())
+    }
+}
+
+impl<T: Default + Idle> Keyed<T> {
+    /// Works on the machine of this key, a new one if there is none.
+    pub fn with<R>(&mut self, key: &str, now: Span, work: impl FnOnce(&mut T) -> R) -> R {
+        if let Some(entry) = self.0.get_mut(key) {
+            entry.used = now;
+            return work(&mut entry.machine);
+        }
+        let mut machine = T::default();
+        let result = work(&mut machine);
+        if !machine.is_idle(now) {
+            self.make_room(now);
+            self.0.insert(key.to_owned(), Entry { used: now, machine });
+        }
+        result
+    }
+
+    /// The machine of this key, if it has anything to remember.
+    pub fn get(&self, key: &str) -> Option<&T> {
+        self.0.get(key).map(|entry| &entry.machine)
+    }
+
+    /// All that are not idle, in the order of their keys.
+    pub fn active(&self, now: Span) -> impl Iterator<Item = (&str, &T)> {
+        let all = self.0.iter().map(|(key, entry)| (key.as_str(), &entry.machine));
+        all.filter(move |(_, machine)| !machine.is_idle(now))
+    }
+
+    fn make_room(&mut self, now: Span) {
+        if self.0.len() < MOST {
+            return;
+        }
+        let mut order: Vec<_> =
+            self.0.iter().map(|(key, entry)| (!entry.machine.is_idle(now), entry.used, key.clone())).collect();
+        order.sort_unstable();
+        for (_, _, key) in order.into_iter().take(MOST / 2) {
+            self.0.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Idle, Keyed, MOST};
+    use crate::Span;
+
+    /// Remembers until when it is busy.
+    #[derive(Default)]
+    struct Busy(Span);
+
+    impl Idle for Busy {
+        fn is_idle(&self, now: Span) -> bool {
+            self.0 <= now
+        }
+    }
+
+    #[test]
+    fn an_idle_machine_is_not_stored() {
+        let mut map = Keyed::<Busy>::default();
+        map.with("a", Span::ZERO, |_| ());
+        assert!(map.get("a").is_none());
+        map.with("a", Span::ZERO, |busy| busy.0 = Span::from_secs(1));
+        assert!(map.get("a").is_some());
+        assert_eq!(map.active(Span::from_secs(1)).count(), 0);
+    }
+
+    #[test]
+    fn a_full_map_forgets_idle_ones_first_and_then_the_oldest() {
+        let mut map = Keyed::<Busy>::default();
+        for i in 0..MOST as u64 {
+            // The older half stays busy, the newer half is idle by the time the map is full.
+            let until = if i < MOST as u64 / 2 { Span::MAX } else { Span::from_secs(20_000) };
+            map.with(&format!("{i:05}"), Span::from_secs(i), |busy| busy.0 = until);
+        }
+        let now = Span::from_secs(20_000);
+        map.with("new", now, |busy| busy.0 = Span::MAX);
+        assert_eq!(map.0.len(), MOST / 2 + 1);
+        assert!(map.get("00000").is_some() && map.get("09999").is_none() && map.get("new").is_some());
+
+        for i in 0..MOST {
+            map.with(&format!("x{i:05}"), now, |busy| busy.0 = Span::MAX);
+        }
+        assert!(map.0.len() <= MOST);
+        assert!(map.get("00000").is_none() && map.get("x09999").is_some());
+    }
+}

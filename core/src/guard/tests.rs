@@ -1,0 +1,267 @@
+//! `answer` and `settle` over a whole guard set: order, all or nothing, keys, what reaches which machine.
+
+use super::{
+    Answer, Asks, BreakerState, Grant, Guards, Purpose, Refusal, RefusedBy, Run, RunConfig, Settle, Usage, Verdict,
+    answer, settle,
+};
+use crate::failure::Kind;
+use crate::policy::testing::{policy, target};
+use crate::policy::{BreakerConfig, CooldownConfig, Fields, Millionths, RetryBudgetConfig, ShedConfig, Target, Trip};
+use crate::{Policy, Span};
+
+const PRIMARY: usize = 0;
+const BACKUP: usize = 1;
+
+/// Two targets of one account, at different upstreams, and every guard configured.
+fn guarded(change: impl FnOnce(&mut Fields)) -> Policy {
+    policy(|fields| {
+        let at = |id: &str, upstream: &str| Target {
+            account: Some("acme".to_owned()),
+            upstream: Some(upstream.to_owned()),
+            ..target(id)
+        };
+        fields.targets = vec![at("primary", "openai"), at("backup", "azure")];
+        fields.breaker = Some(BreakerConfig {
+            trip: Trip::Consecutive(2),
+            open_for: secs(30),
+            open_for_max: secs(300),
+            probe_lease: secs(60),
+        });
+        fields.retry_budget =
+            Some(RetryBudgetConfig::Tokens { capacity: 20, retry_cost: 14, throttle_cost: 5, refund: 1 });
+        fields.cooldown = Some(CooldownConfig { max: secs(300), bench: secs(300) });
+        fields.shed = Some(ShedConfig { queue_depth: Some(100), cost_ratio: None, below_priority: 6 });
+        change(fields);
+    })
+}
+
+fn secs(s: u64) -> Span {
+    Span::from_secs(s)
+}
+
+fn ask(policy: &Policy, target: usize, purpose: Purpose) -> Asks {
+    Asks { policy: policy.clone(), target, purpose }
+}
+
+fn admit(guards: &mut Guards, policy: &Policy, target: usize, at: u64) -> Result<Grant, Refusal> {
+    result(answer(secs(at), Some(guards), None, &ask(policy, target, Purpose::Admit { first: true })))
+}
+
+fn result(answer: Answer) -> Result<Grant, Refusal> {
+    match answer {
+        Answer::Granted(grant) => Ok(grant),
+        Answer::Refused(refusal) => Err(refusal),
+    }
+}
+
+fn fail(guards: &mut Guards, policy: &Policy, target: usize, at: u64, kind: Kind, retry_after: Option<Span>) {
+    settle(secs(at), Some(guards), None, policy, &[Settle::Failed { target, kind, retry_after }]);
+}
+
+fn verdict(guards: &mut Guards, policy: &Policy, target: usize, at: u64, grant: Grant, verdict: Verdict) {
+    let permit = grant.breaker.expect("a breaker is configured");
+    settle(secs(at), Some(guards), None, policy, &[Settle::Breaker { target, permit, verdict }]);
+}
+
+/// Opens the breaker of a target's upstream.
+fn open(guards: &mut Guards, policy: &Policy, target: usize, at: u64) {
+    for _ in 0..2 {
+        let grant = admit(guards, policy, target, at).expect("closed");
+        verdict(guards, policy, target, at, grant, Verdict::Failed);
+    }
+}
+
+#[test]
+fn without_guards_and_run_all_is_granted() {
+    let policy = guarded(|_| ());
+    let granted = answer(Span::ZERO, None, None, &ask(&policy, PRIMARY, Purpose::Admit { first: true }));
+    assert_eq!(granted, Answer::Granted(Grant::default()));
+    let repeat = Purpose::Repeat { kind: Kind::Timeout };
+    assert_eq!(answer(Span::ZERO, None, None, &ask(&policy, PRIMARY, repeat)), granted);
+    let nobody = answer(Span::ZERO, Some(&mut Guards::new()), None, &ask(&policy, 9, repeat));
+    assert_eq!(nobody, Answer::Granted(Grant::default()));
+}
+
+#[test]
+fn a_policy_without_guards_is_not_held_by_what_others_left_in_the_set() {
+    let (policy, plain) = (guarded(|_| ()), policy(|fields| fields.targets = guarded(|_| ()).targets.clone()));
+    let mut guards = Guards::new();
+    open(&mut guards, &policy, PRIMARY, 0);
+    fail(&mut guards, &policy, PRIMARY, 0, Kind::Billing, None);
+    assert_eq!(admit(&mut guards, &plain, PRIMARY, 1), Ok(Grant::default()));
+    assert_eq!(guards.breaker_state(&plain, PRIMARY, secs(1)), None);
+    assert_eq!(guards.resume_in(&plain, PRIMARY, secs(1)), None);
+    fail(&mut guards, &plain, BACKUP, 0, Kind::Overloaded, Some(secs(9)));
+    assert!(guards.describe(secs(1))["cooling_upstreams"].as_object().is_some_and(serde_json::Map::is_empty));
+}
+
+#[test]
+fn refusals_come_in_the_order_of_the_rules() {
+    let policy = guarded(|_| ());
+    let (mut guards, mut run) = (Guards::new(), Run::new(RunConfig { attempts: Some(0), ..RunConfig::default() }));
+    open(&mut guards, &policy, PRIMARY, 0);
+    guards.report(Some(101), None);
+    fail(&mut guards, &policy, PRIMARY, 0, Kind::RateLimit, Some(secs(10)));
+    run.cancel("stop");
+    let by = |guards: &mut Guards, run: &mut Run, at: u64| {
+        let asks = ask(&policy, PRIMARY, Purpose::Admit { first: true });
+        result(answer(secs(at), Some(guards), Some(run), &asks)).expect_err("refused").by
+    };
+    assert_eq!(by(&mut guards, &mut run, 1), RefusedBy::RunEnded);
+    let mut run = Run::new(RunConfig { attempts: Some(0), ..RunConfig::default() });
+    assert_eq!(by(&mut guards, &mut run, 1), RefusedBy::CoolingDown);
+    assert_eq!(by(&mut guards, &mut run, 10), RefusedBy::CircuitOpen);
+    assert_eq!(by(&mut guards, &mut run, 30), RefusedBy::Shed);
+    guards.report(Some(100), None);
+    assert_eq!(by(&mut guards, &mut run, 30), RefusedBy::RunBudget);
+}
+
+#[test]
+fn a_refusal_takes_no_probe_and_charges_nothing() {
+    let policy = guarded(|_| ());
+    let mut guards = Guards::new();
+    open(&mut guards, &policy, PRIMARY, 0);
+    guards.take_transitions();
+    fail(&mut guards, &policy, PRIMARY, 0, Kind::Billing, Some(secs(30)));
+    let mut full = Run::new(RunConfig { attempts: Some(0), ..RunConfig::default() });
+    let asks = ask(&policy, PRIMARY, Purpose::Admit { first: true });
+    let refused = result(answer(secs(30), Some(&mut guards), Some(&mut full), &asks)).expect_err("no attempts");
+    assert_eq!(refused.by, RefusedBy::RunBudget);
+    assert_eq!(guards.take_transitions(), []);
+
+    let mut run = Run::new(RunConfig { attempts: Some(2), ..RunConfig::default() });
+    let grant = result(answer(secs(30), Some(&mut guards), Some(&mut run), &asks)).expect("both probes are free");
+    assert!(grant.run && grant.breaker.is_some_and(|p| p.probe) && grant.bench.is_some_and(|p| p.probe));
+
+    let refused = result(answer(secs(30), Some(&mut guards), Some(&mut run), &asks)).expect_err("probes are out");
+    assert_eq!((refused.by, refused.resume_in), (RefusedBy::CoolingDown, Some(secs(60))));
+    assert_eq!(run.report()["attempts"]["used"], 1);
+}
+
+#[test]
+fn a_breaker_belongs_to_the_upstream_and_tells_its_transitions() {
+    let policy = guarded(|_| ());
+    let mut guards = Guards::new();
+    open(&mut guards, &policy, PRIMARY, 0);
+    assert_eq!(guards.breaker_state(&policy, PRIMARY, secs(1)), Some("open"));
+    assert_eq!(guards.breaker_state(&policy, BACKUP, secs(1)), Some("closed"));
+    assert_eq!(guards.resume_in(&policy, PRIMARY, secs(1)), Some(secs(29)));
+    assert_eq!(guards.resume_in(&policy, BACKUP, secs(1)), None);
+    assert_eq!(guards.describe(secs(1))["breakers"]["openai"]["half_open_in_ms"], 29_000);
+    assert_eq!(guards.breaker_state(&policy, PRIMARY, secs(30)), Some("half_open"));
+
+    let probe = admit(&mut guards, &policy, PRIMARY, 31).expect("a probe");
+    verdict(&mut guards, &policy, PRIMARY, 32, probe, Verdict::Success);
+    let seen: Vec<_> = guards.take_transitions().into_iter().map(|t| (t.key, t.from, t.to, t.at)).collect();
+    let key = || "openai".to_owned();
+    assert_eq!(
+        seen,
+        [
+            (key(), BreakerState::Closed, BreakerState::Open, secs(0)),
+            (key(), BreakerState::Open, BreakerState::HalfOpen, secs(31)),
+            (key(), BreakerState::HalfOpen, BreakerState::Closed, secs(32)),
+        ]
+    );
+    assert_eq!(guards.take_transitions(), []);
+}
+
+#[test]
+fn a_bench_holds_every_target_of_its_account_until_its_probe_succeeds() {
+    let policy = guarded(|_| ());
+    let mut guards = Guards::new();
+    fail(&mut guards, &policy, PRIMARY, 0, Kind::AuthFailed, None);
+    let refused = admit(&mut guards, &policy, BACKUP, 1).expect_err("benched");
+    assert_eq!((refused.by, refused.resume_in, refused.waitable), (RefusedBy::CoolingDown, Some(secs(299)), false));
+    let permit = admit(&mut guards, &policy, BACKUP, 300).expect("one probe").bench.expect("of the bench");
+    assert!(admit(&mut guards, &policy, PRIMARY, 300).is_err());
+    let lifted = Settle::Bench { target: BACKUP, permit, verdict: Verdict::Success };
+    settle(secs(301), Some(&mut guards), None, &policy, &[lifted]);
+    assert_eq!(admit(&mut guards, &policy, PRIMARY, 301).map(|grant| grant.bench), Ok(None));
+}
+
+#[test]
+fn a_bench_probe_is_leased_as_the_breaker_says_or_for_a_minute() {
+    let quick = guarded(|fields| fields.breaker.as_mut().expect("configured").probe_lease = secs(5));
+    let bare = guarded(|fields| fields.breaker = None);
+    for (policy, lease) in [(quick, 5), (bare, 60)] {
+        let mut guards = Guards::new();
+        fail(&mut guards, &policy, PRIMARY, 0, Kind::Billing, Some(secs(1)));
+        assert!(admit(&mut guards, &policy, PRIMARY, 1).is_ok());
+        assert_eq!(admit(&mut guards, &policy, PRIMARY, 1).unwrap_err().resume_in, Some(secs(lease)));
+        assert!(admit(&mut guards, &policy, PRIMARY, 1 + lease).is_ok());
+    }
+}
+
+#[test]
+fn a_retry_budget_belongs_to_the_target_and_is_charged_last() {
+    let policy = guarded(|_| ());
+    let (mut guards, mut run) = (Guards::new(), Run::new(RunConfig { attempts: Some(1), ..RunConfig::default() }));
+    let repeat = ask(&policy, PRIMARY, Purpose::Repeat { kind: Kind::Timeout });
+    let grant = result(answer(Span::ZERO, Some(&mut guards), Some(&mut run), &repeat)).expect("20 tokens");
+    assert_eq!(grant, Grant { retry_cost: 14, budget: Some((20, 6)), ..Grant::default() });
+    let refused = result(answer(Span::ZERO, Some(&mut guards), Some(&mut run), &repeat)).expect_err("6 tokens");
+    assert_eq!(refused.by, RefusedBy::RetryBudget);
+    assert_eq!(guards.budget(&policy, PRIMARY, Span::ZERO), Some(6));
+    assert_eq!(guards.budget(&policy, BACKUP, Span::ZERO), Some(20));
+
+    run.admit(Span::ZERO).expect("its one attempt");
+    let throttle = ask(&policy, PRIMARY, Purpose::Repeat { kind: Kind::Overloaded });
+    let refused =
+        result(answer(Span::ZERO, Some(&mut guards), Some(&mut run), &throttle)).expect_err("the run is full");
+    assert_eq!((refused.by, guards.budget(&policy, PRIMARY, Span::ZERO)), (RefusedBy::RunBudget, Some(6)));
+
+    let back = [Settle::Return { target: PRIMARY, cost: 14 }, Settle::Refund { target: PRIMARY }];
+    settle(Span::ZERO, Some(&mut guards), None, &policy, &back);
+    assert_eq!(guards.budget(&policy, PRIMARY, Span::ZERO), Some(20));
+}
+
+#[test]
+fn ratio_budgets_count_first_attempts_that_were_admitted() {
+    let policy = guarded(|fields| {
+        fields.retry_budget =
+            Some(RetryBudgetConfig::Ratio { ratio: Millionths::ONE, min_per_second: 0, window: secs(10) });
+    });
+    let mut guards = Guards::new();
+    admit(&mut guards, &policy, PRIMARY, 0).expect("open");
+    let again = ask(&policy, PRIMARY, Purpose::Admit { first: false });
+    assert!(result(answer(Span::ZERO, Some(&mut guards), None, &again)).is_ok());
+    guards.report(Some(101), None);
+    admit(&mut guards, &policy, PRIMARY, 0).expect_err("shed");
+    assert_eq!(guards.budget(&policy, PRIMARY, Span::ZERO), Some(1));
+}
+
+#[test]
+fn a_run_is_settled_with_or_without_guards() {
+    let policy = policy(|_| ());
+    let mut run = Run::new(RunConfig { estimate_tokens: 100, ..RunConfig::default() });
+    for _ in 0..3 {
+        let asks = ask(&policy, PRIMARY, Purpose::Admit { first: true });
+        assert!(result(answer(Span::ZERO, None, Some(&mut run), &asks)).expect("no limits").run);
+    }
+    let usage = Usage { input_tokens: Some(7), output_tokens: Some(5), ..Usage::default() };
+    let settles = [Settle::Used { usage: Some(usage) }, Settle::NotStarted, Settle::Used { usage: None }];
+    settle(Span::ZERO, None, Some(&mut run), &policy, &settles);
+    let report = run.report();
+    assert_eq!((&report["tokens"]["used"], &report["tokens"]["reserved"]), (&112.into(), &0.into()));
+    assert_eq!((&report["attempts"]["used"], &report["unknown_usage"]), (&2.into(), &1.into()));
+}
+
+#[test]
+fn a_description_names_what_is_not_at_rest() {
+    let policy = guarded(|_| ());
+    let mut guards = Guards::new();
+    admit(&mut guards, &policy, PRIMARY, 0).expect("closed");
+    let empty = guards.describe(Span::ZERO);
+    for part in ["breakers", "cooling_accounts", "cooling_upstreams", "benched_accounts", "retry_budgets"] {
+        assert_eq!(empty[part], serde_json::json!({}), "{part}");
+    }
+    guards.report(Some(3), Some(Millionths(900_000)));
+    fail(&mut guards, &policy, PRIMARY, 0, Kind::RateLimit, Some(secs(2)));
+    fail(&mut guards, &policy, PRIMARY, 0, Kind::Overloaded, Some(secs(3)));
+    fail(&mut guards, &policy, PRIMARY, 0, Kind::QuotaExhausted, Some(secs(4)));
+    let held = guards.describe(secs(1));
+    assert_eq!(held["cooling_accounts"]["acme"]["left_ms"], 1_000);
+    assert_eq!(held["cooling_upstreams"]["openai"]["left_ms"], 2_000);
+    assert_eq!(held["benched_accounts"]["acme"]["left_ms"], 3_000);
+    assert_eq!(held["load"], serde_json::json!({"queue_depth": 3, "cost_ratio": 900_000}));
+}
