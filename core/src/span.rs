@@ -151,6 +151,11 @@ impl Span {
     /// # Errors
     /// [`SpanError`] says which rule the text broke.
     pub fn parse(text: &str) -> Result<Span, SpanError> {
+        Span::parse_any(text).and_then(|span| if span > Span::LONGEST { Err(SpanError::TooLong) } else { Ok(span) })
+    }
+
+    /// [`Span::parse`] without the bound of 90 days: a server may ask for more than a policy may say.
+    pub(crate) fn parse_any(text: &str) -> Result<Span, SpanError> {
         let mut rest = text.trim();
         if rest.starts_with('-') {
             return Err(SpanError::Negative);
@@ -163,9 +168,6 @@ impl Span {
             let (ns, tail) = parse_term(rest)?;
             total = total.saturating_add(ns);
             rest = tail;
-        }
-        if total > u128::from(Span::LONGEST.0) {
-            return Err(SpanError::TooLong);
         }
         Ok(Span::saturating_from(total))
     }

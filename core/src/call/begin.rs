@@ -1,6 +1,6 @@
 //! `begin`: may an attempt start, and on which target? In this order: cancelled, too early, time left, guards, attempt.
 
-use super::{Asked, Call, OnTarget, State};
+use super::{Asked, Call, State};
 use crate::action::{Action, Misuse, RetryReason, Step, StopReason};
 use crate::guard::{Answer, Asks, Grant, Purpose, Refusal, RefusedBy, Settle, Verdict};
 use crate::jitter::{DrawFor, draw};
@@ -103,15 +103,10 @@ impl Call {
         let asked = self.asked;
         self.repay();
         self.receipts.push(self.refusal_receipt(refusal));
-        let reason = match refusal.by {
-            RefusedBy::CoolingDown => StopReason::CoolingDown,
-            RefusedBy::CircuitOpen => StopReason::CircuitOpen,
-            RefusedBy::Limited => StopReason::Limited,
-            RefusedBy::Shed => StopReason::Shed,
-            RefusedBy::RetryBudget => StopReason::RetryBudgetExhausted,
-            RefusedBy::RunBudget => return self.stop(StopReason::RunBudgetExhausted),
-            RefusedBy::RunEnded => return self.stop(StopReason::Cancelled),
-        };
+        let reason = refusal.by.reason();
+        if matches!(refusal.by, RefusedBy::RunBudget | RefusedBy::RunEnded) {
+            return self.stop(reason);
+        }
         self.note_return(asked, refusal.resume_in);
         if refusal.by == RefusedBy::CircuitOpen {
             self.spoken |= 1 << asked;

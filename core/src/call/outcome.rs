@@ -6,8 +6,8 @@ use crate::Span;
 use crate::action::{Action, Misuse, Outcome, RetryReason, Step, StopReason};
 use crate::failure::{Category, Failure, Kind};
 use crate::guard::{Answer, Asks, Purpose, RefusedBy, Settle, Verdict};
-use crate::jitter::{DrawFor, draw};
-use crate::policy::{Millionths, Nested, SideEffects, StreamMode};
+use crate::backoff::Point;
+use crate::policy::{Nested, SideEffects, StreamMode};
 use crate::trace::{Decision, Receipt};
 
 impl Call {
@@ -129,21 +129,15 @@ impl Call {
         }
     }
 
-    /// Backoff, and the wait: the longer of the backoff and the server's wish. The wish is spread, and the spread is
-    /// drawn in full and then cut to what fits; the wish itself never is.
+    /// Backoff and wait. A user's own backoff is capped and takes the place of the drawn one.
     fn delay(&mut self, failure: &Failure, user: Option<Span>) -> (Span, Span) {
-        let own = self.policy.for_kind(failure.kind);
-        let curve = own.and_then(|own| own.backoff.as_ref()).unwrap_or(&self.policy.backoff);
-        let jitter = own.and_then(|own| own.jitter).unwrap_or(self.policy.jitter);
-        let on = &self.on_target;
-        let drawn = curve.wait(jitter, self.seed, self.attempts, on.attempts, on.previous);
-        let backoff = user.map_or(drawn, |wish| wish.min(curve.max));
+        let (kind, on) = (failure.kind, &self.on_target);
+        let point = Point { seed: self.seed, attempt: self.attempts, n: on.attempts, previous: on.previous };
+        let drawn = self.policy.backoff_after(kind, point);
+        let backoff = user.map_or(drawn, |wish| wish.min(self.policy.curve_for(kind).max));
+        let delay = self.policy.delay(backoff, failure.retry_after, point, self.room());
         self.on_target.previous = Some(drawn);
-        let Some(wish) = failure.retry_after else { return (backoff, backoff) };
-        let widest = wish.scaled(self.policy.retry_after.spread.0, Millionths::ONE.0);
-        let spread = wish.plus(draw(self.seed, self.attempts, DrawFor::Spread, Span::ZERO, widest));
-        let wish = wish.max(spread.min(self.room()));
-        (backoff, backoff.max(wish))
+        (backoff, delay)
     }
 
     /// The longest wait that fits.
@@ -153,7 +147,7 @@ impl Call {
         self.time_left().minus(attempt).min(by_wait)
     }
 
-    fn ask_repeat(&mut self, kind: Kind, delay: Span) -> Step {
+    pub(super) fn ask_repeat(&mut self, kind: Kind, delay: Span) -> Step {
         self.asked = self.target;
         self.state = State::Asking(Asked::Repeat { delay });
         let purpose = Purpose::Repeat { kind };
@@ -171,11 +165,8 @@ impl Call {
                 }
                 self.wait(delay, RetryReason::Kind(kind))
             }
-            Answer::Refused(refusal) => match refusal.by {
-                RefusedBy::RunEnded => self.stop(StopReason::Cancelled),
-                RefusedBy::RunBudget => self.leave(StopReason::RunBudgetExhausted),
-                _ => self.leave(StopReason::RetryBudgetExhausted),
-            },
+            Answer::Refused(refusal) if refusal.by == RefusedBy::RunEnded => self.stop(StopReason::Cancelled),
+            Answer::Refused(refusal) => self.leave(refusal.by.reason()),
         }
     }
 

@@ -246,7 +246,7 @@ fn save_receipt(r: &Receipt) -> SavedReceipt {
         first_item: r.first_item.map(ns),
         delivered: r.delivered,
         failure: r.failure.as_ref().map(save_failure),
-        refused_by: r.refused_by.map(|by| by.name().into()),
+        refused_by: r.refused_by.map(|by| by.reason().name().into()),
         decision: r.decision.name().into(),
         reason: r.reason.map(Into::into),
         backoff: r.backoff.map(ns),
@@ -313,7 +313,6 @@ fn load(saved: Saved, wall_now_ms: u64, options: Restore) -> Result<Call, Snapsh
     for (name, count) in &saved.on_target.kinds {
         kinds[named(name, Kind::from_name)? as usize] = *count;
     }
-    let unmasked: Vec<_> = saved.unmasked.iter().map(String::as_str).collect();
     Ok(Call {
         seed: saved.seed,
         state: load_state(saved.state)?,
@@ -344,7 +343,7 @@ fn load(saved: Saved, wall_now_ms: u64, options: Restore) -> Result<Call, Snapsh
         written: Written { receipts: saved.written.0, ended: saved.written.1 },
         used: saved.used.map(Box::new),
         ids: saved.ids.map(Box::new),
-        masks: Masks::without(&unmasked).map_err(|e| damaged(e.to_string()))?,
+        masks: Masks::without(&saved.unmasked).map_err(|e| damaged(e.to_string()))?,
         ..Call::new(policy, saved.seed)
     })
 }
@@ -380,7 +379,7 @@ fn load_receipt(r: SavedReceipt) -> Result<Receipt, SnapshotError> {
         first_item: r.first_item.map(span),
         delivered: r.delivered,
         failure: r.failure.map(load_failure).transpose()?,
-        refused_by: r.refused_by.map(|n| named(&n, RefusedBy::from_name)).transpose()?,
+        refused_by: r.refused_by.map(|n| named(&n, |n| StopReason::from_name(n).and_then(RefusedBy::from_reason))).transpose()?,
         decision: named(&r.decision, Decision::from_name)?,
         reason: maybe(r.reason)?,
         backoff: r.backoff.map(span),

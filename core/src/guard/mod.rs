@@ -22,6 +22,7 @@ pub use run::{Run, RunConfig, RunEnd};
 pub use set::{Guards, Transition};
 pub use shed::Load;
 
+use crate::action::StopReason;
 use crate::failure::Kind;
 use crate::policy::Target;
 use crate::{Policy, Span};
@@ -224,6 +225,28 @@ pub enum RefusedBy {
     RunEnded,
     /// The retry budget is empty.
     RetryBudget,
+}
+
+impl RefusedBy {
+    const REASONS: [(RefusedBy, StopReason); 7] = [
+        (RefusedBy::CoolingDown, StopReason::CoolingDown),
+        (RefusedBy::CircuitOpen, StopReason::CircuitOpen),
+        (RefusedBy::Limited, StopReason::Limited),
+        (RefusedBy::Shed, StopReason::Shed),
+        (RefusedBy::RunBudget, StopReason::RunBudgetExhausted),
+        (RefusedBy::RunEnded, StopReason::Cancelled),
+        (RefusedBy::RetryBudget, StopReason::RetryBudgetExhausted),
+    ];
+
+    /// The reason with which a call stops when this guard has the last word.
+    #[must_use]
+    pub const fn reason(self) -> StopReason {
+        RefusedBy::REASONS[self as usize].1
+    }
+
+    pub(crate) fn from_reason(reason: StopReason) -> Option<RefusedBy> {
+        RefusedBy::REASONS.iter().find(|row| row.1 == reason).map(|row| row.0)
+    }
 }
 
 /// How a call left a target.

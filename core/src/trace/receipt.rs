@@ -239,10 +239,11 @@ struct EndedLine<'a> {
 }
 
 impl Ended {
-    /// The `call_ended` line as JSON; what the attempts used is added up from their receipts.
+    /// The `call_ended` line as JSON; what the attempts used is added up from their receipts, and from
+    /// a success that has none.
     #[must_use]
-    pub fn to_json(&self, ids: &Ids, policy: &Policy, receipts: &[Receipt]) -> String {
-        let used = Usage::total(receipts.iter().filter_map(|r| r.usage.as_ref()));
+    pub fn to_json(&self, ids: &Ids, policy: &Policy, receipts: &[Receipt], unrecorded: Option<&Usage>) -> String {
+        let used = Usage::total(receipts.iter().filter_map(|r| r.usage.as_ref()).chain(unrecorded));
         let line = EndedLine {
             record: "call_ended",
             trace_id: &ids.trace_id,
