@@ -17,7 +17,7 @@ const REASONS: [&str; 9] = [
     "/done_reason",
 ];
 
-/// What the reasons mean. Sources: the API references of OpenAI, Anthropic, Google, AWS and OpenRouter.
+/// What the reasons mean. Sources: the API references of `OpenAI`, Anthropic, Google, AWS and `OpenRouter`.
 const MEANINGS: [(Kind, &[&str]); 3] = [
     (Kind::Truncated, &["length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"]),
     (

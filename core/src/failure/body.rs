@@ -114,7 +114,7 @@ impl<'d> ErrorBody<'d> {
             if response && inner.get("error").is_none_or(Value::is_null) {
                 break;
             }
-            let member = key.ends_with("xception").then_some(key);
+            let member = key.ends_with("Exception").then_some(key);
             found = ErrorBody { object: inner, outer, member, explicit: true };
         }
         Some(found)

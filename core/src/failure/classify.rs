@@ -2,19 +2,19 @@
 //!
 //! 1. Control: a cancellation; nothing revives it.
 //! 2. The user's rules.
-//! 3. The error's type, outermost first.
+//! 3. A type of the error that alone says what happened, outermost first.
 //! 4. The provider's words: its code, then a specific type, then the status, then a generic code or type; what the
 //!    error's fields and message say refines them.
-//! 5. Network codes.
+//! 5. Network codes, then types that only wrap what happened.
 //! 6. Unknown.
 //!
 //! A rate limit that asks for more than an hour is a quota: it comes back by itself, but no call should wait for it.
 
 use super::body::Document;
 use super::facts::{Facts, is_success};
-use super::types::{CodeRow, OS_CODES, TYPES, TypeRow};
-use super::{Category, DecidedBy, Evidence, Failure, Kind, KindSet, Rule};
-use super::{answer, phrases, provider, retry_after, rules};
+use super::types::{CodeRow, OS_CODES, TypeRow};
+use super::{DecidedBy, Evidence, Failure, Kind, KindSet, Rule};
+use super::{answer, error_type, phrases, provider, retry_after, rules};
 use crate::Span;
 
 /// A rate limit that asks for a longer wait than this is a quota (DESIGN §6).
@@ -75,20 +75,35 @@ fn decide(facts: &Facts, rules: &[Rule], after: Option<Span>) -> Verdict {
     if is_cancelled(facts) {
         return Verdict::new(Kind::Cancelled, DecidedBy::Control);
     }
-    if let Some(row) = outermost_control(facts) {
-        return Verdict::new(row.kind, DecidedBy::Control);
+    if let Some(kind) = error_type::control(&facts.evidence.error_types) {
+        return Verdict::new(kind, DecidedBy::Control);
     }
     if let Some(rule) = rules::first(rules, facts) {
         return Verdict::new(rule.kind, DecidedBy::Rule);
     }
-    if let Some(row) = known_types(facts).find(|row| says_more_than_status(row, facts)) {
-        return Verdict::new(row.kind, DecidedBy::ErrorType);
-    }
-    let verdict = in_stream(refined(spoken(facts), facts), facts);
+    let verdict = in_stream(unruled(facts), facts);
     if verdict.kind == Kind::RateLimit && after.is_some_and(|after| after > LONGEST_RATE_LIMIT) {
         return Verdict::new(Kind::QuotaExhausted, DecidedBy::RetryAfter);
     }
     verdict
+}
+
+/// What the error's type says if it is certain, else the provider's words, else the network and uncertain types.
+fn unruled(facts: &Facts) -> Verdict {
+    let rows = || error_type::known(&facts.evidence.error_types);
+    if let Some(row) = rows().find(|row| !row.weak && says_more_than_status(row, facts)) {
+        return Verdict::specific(row.kind, DecidedBy::ErrorType);
+    }
+    if let Some(verdict) = spoken(facts) {
+        return refined(verdict, facts);
+    }
+    if let Some(row) = network_code(facts) {
+        return Verdict::specific(row.kind, DecidedBy::OsCode);
+    }
+    if let Some(row) = rows().find(|row| row.weak) {
+        return Verdict::specific(row.kind, DecidedBy::ErrorType);
+    }
+    refined(Verdict::new(Kind::Unknown, DecidedBy::Default), facts)
 }
 
 /// The caller's cancellation: the error is one, its words say so without any answer, or a proxy saw the caller go
@@ -104,49 +119,24 @@ fn is_cancelled(facts: &Facts) -> bool {
         }
 }
 
-/// A control kind counts only for the error itself: a cancelled cause is not the caller's cancellation.
-fn outermost_control(facts: &Facts) -> Option<&'static TypeRow> {
-    let name = facts.evidence.error_types.first()?;
-    TYPES.iter().find(|row| rules::names_type(row.name, name)).filter(|row| row.kind.category() == Category::Control)
-}
-
-/// The rows of the error's types, outermost first, control kinds left out.
-fn known_types<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'static TypeRow> + use<'a> {
-    let row = |name: &String| TYPES.iter().find(|row| rules::names_type(row.name, name));
-    facts.evidence.error_types.iter().filter_map(row).filter(|row| row.kind.category() != Category::Control)
-}
-
 /// Under an error status there was no answer, so that a client failed to parse one says nothing.
 fn says_more_than_status(row: &TypeRow, facts: &Facts) -> bool {
     const ABOUT_ANSWERS: KindSet = KindSet::of(&[Kind::InvalidOutput, Kind::ParseError, Kind::SchemaInvalid]);
     !ABOUT_ANSWERS.contains(row.kind) || facts.evidence.status.is_none_or(is_success)
 }
 
-/// What code, specific type, status, generic words and network codes say, in this order.
-fn spoken(facts: &Facts) -> Verdict {
+/// What code, specific type, status, generic words and the answer's own ending say, in this order.
+fn spoken(facts: &Facts) -> Option<Verdict> {
     let codes = || facts.codes.iter().map(AsRef::as_ref);
     let types = || facts.types.iter().copied();
-    if let Some(kind) = codes().find_map(provider::specific) {
-        return Verdict::specific(kind, DecidedBy::Code);
-    }
-    if let Some(kind) = types().find_map(provider::specific) {
-        return Verdict::specific(kind, DecidedBy::Type);
-    }
-    if let Some(kind) = facts.status.and_then(provider::status) {
-        return Verdict::new(kind, DecidedBy::Status);
-    }
-    if let Some(kind) = codes().find_map(provider::generic) {
-        return Verdict::new(kind, DecidedBy::Code);
-    }
-    if let Some(kind) = types().find_map(provider::generic) {
-        return Verdict::new(kind, DecidedBy::Type);
-    }
-    if let Some(kind) = ended_badly(facts) {
-        return Verdict::specific(kind, DecidedBy::Message);
-    }
-    network_code(facts).map_or(Verdict::new(Kind::Unknown, DecidedBy::Default), |row| {
-        Verdict::specific(row.kind, DecidedBy::OsCode)
-    })
+    let specific = |kind, by| Verdict::specific(kind, by);
+    let by_code = codes().find_map(provider::specific).map(|kind| specific(kind, DecidedBy::Code));
+    let by_type = || types().find_map(provider::specific).map(|kind| specific(kind, DecidedBy::Type));
+    let by_status = || facts.status.and_then(provider::status).map(|kind| Verdict::new(kind, DecidedBy::Status));
+    let by_generic_code = || codes().find_map(provider::generic).map(|kind| Verdict::new(kind, DecidedBy::Code));
+    let by_generic_type = || types().find_map(provider::generic).map(|kind| Verdict::new(kind, DecidedBy::Type));
+    let by_ending = || ended_badly(facts).map(|kind| specific(kind, DecidedBy::Message));
+    by_code.or_else(by_type).or_else(by_status).or_else(by_generic_code).or_else(by_generic_type).or_else(by_ending)
 }
 
 /// What an answer without an error says of how it ended.
@@ -166,19 +156,20 @@ fn network_code(facts: &Facts) -> Option<&'static CodeRow> {
 
 /// Fields and phrases refine a kind; a word that names a wrong request exactly is left alone.
 fn refined(verdict: Verdict, facts: &Facts) -> Verdict {
-    if verdict.by == DecidedBy::OsCode || (verdict.specific && verdict.kind == Kind::BadRequest) {
+    if verdict.specific && verdict.kind == Kind::BadRequest {
         return verdict;
     }
     phrases::refine(verdict.kind, facts).map_or(verdict, |kind| Verdict::specific(kind, DecidedBy::Message))
 }
 
-/// An error inside a stream that nothing more is known about interrupted it.
+/// Inside an answer that had begun, a broken connection or an error that nothing more is known about interrupted it.
 fn in_stream(verdict: Verdict, facts: &Facts) -> Verdict {
     match verdict.kind {
-        Kind::ServerError if facts.in_stream && !verdict.specific => {
-            Verdict::new(Kind::StreamInterrupted, verdict.by)
+        Kind::ServerError if facts.in_stream && !verdict.specific => Verdict::new(Kind::StreamInterrupted, verdict.by),
+        Kind::Transport if facts.in_stream => Verdict::new(Kind::StreamInterrupted, verdict.by),
+        Kind::Unknown if facts.in_stream && verdict.by == DecidedBy::Default => {
+            Verdict::new(Kind::StreamInterrupted, DecidedBy::Driver)
         }
-        Kind::Unknown if facts.in_stream => Verdict::new(Kind::StreamInterrupted, DecidedBy::Driver),
         _ => verdict,
     }
 }
@@ -191,15 +182,17 @@ fn may_have_executed(facts: &Facts) -> bool {
     match facts.evidence.status.or(facts.status) {
         Some(408 | 409 | 499) => true,
         Some(status) => status != 529 && !(400..500).contains(&status),
-        None => !never_sent(facts),
+        None => may_have_been_sent(facts),
     }
 }
 
-/// Some link of the chain says that the request never left; in a group, where several requests may have failed, all.
-fn never_sent(facts: &Facts) -> bool {
-    let group = |name: &String| name.ends_with("ExceptionGroup") || name.ends_with("AggregateError");
-    let grouped = facts.evidence.error_types.iter().any(group);
-    let unsent_types =
-        known_types(facts).any(|row| !row.sent) && (!grouped || known_types(facts).all(|row| !row.sent));
-    unsent_types || network_code(facts).is_some_and(|row| !row.sent)
+/// A certain type says whether the request left; else any link of the chain that says it did not is believed, unless
+/// the chain is a group of failures, of which another may have been sent.
+fn may_have_been_sent(facts: &Facts) -> bool {
+    let names = &facts.evidence.error_types;
+    if let Some(row) = error_type::known(names).find(|row| !row.weak) {
+        return row.sent;
+    }
+    let grouped = names.iter().any(|name| name.ends_with("ExceptionGroup"));
+    grouped || (error_type::known(names).all(|row| row.sent) && network_code(facts).is_none_or(|row| row.sent))
 }

@@ -136,11 +136,7 @@ fn word(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-fn message<'a>(
-    evidence: &'a Evidence,
-    document: &'a Document<'a>,
-    error: Option<ErrorBody<'a>>,
-) -> Option<&'a str> {
+fn message<'a>(evidence: &'a Evidence, document: &'a Document<'a>, error: Option<ErrorBody<'a>>) -> Option<&'a str> {
     if let Document::Plain { text, .. } = document {
         return Some(text);
     }
@@ -160,14 +156,14 @@ fn effective_status(evidence: &Evidence, error: Option<ErrorBody>, codes: &[Cow<
     if own.is_some_and(|status| !is_success(status)) {
         return own;
     }
-    let named = codes.iter().find_map(|code| code.parse().ok().filter(is_error));
+    let named = codes.iter().find_map(|code| code.parse().ok().filter(|n| is_error(*n)));
     let field = || {
         let value = error?.field(&["status", "status_code", "statusCode"])?;
-        value.as_u64().and_then(|n| u16::try_from(n).ok()).filter(is_error)
+        value.as_u64().and_then(|n| u16::try_from(n).ok()).filter(|n| is_error(*n))
     };
     named.or_else(field).or(own)
 }
 
-fn is_error(status: &u16) -> bool {
-    (400..600).contains(status)
+fn is_error(status: u16) -> bool {
+    (400..600).contains(&status)
 }

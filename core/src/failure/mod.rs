@@ -3,6 +3,7 @@
 mod answer;
 mod body;
 mod classify;
+mod error_type;
 mod facts;
 mod kind;
 mod phrases;

@@ -1,7 +1,7 @@
 //! What providers' words and HTTP statuses mean: tables, and nothing else.
 //!
-//! Sources: the error references and SDKs of OpenAI, Anthropic, Google, AWS (botocore's retry lists), Azure, Mistral,
-//! Groq, Cerebras, GitHub Models, OpenRouter, xAI, Moonshot, llama.cpp, Alibaba Model Studio, Volcengine and gRPC.
+//! Sources: the error references and SDKs of `OpenAI`, Anthropic, Google, AWS (botocore's retry lists), Azure, Mistral,
+//! Groq, Cerebras, GitHub Models, `OpenRouter`, xAI, Moonshot, llama.cpp, Alibaba Model Studio, Volcengine and gRPC.
 
 use super::Kind;
 

@@ -274,8 +274,14 @@ mod tests {
             (r#"{"kind": "timeout", "category": "fatal"}"#, "failure.category: \"fatal\" is not allowed; allowed: ret"),
             (r#"{"kind": "timeout", "retry_after": "2"}"#, "failure.retry_after: \"2\" is not allowed; allowed: a dur"),
             (r#"{"kind": "timeout", "retry_after": 2}"#, "failure.retry_after: 2 is not allowed"),
-            (r#"{"kind": "timeout", "retry_forbidden": 1}"#, "failure.retry_forbidden: 1 is not allowed; allowed: true"),
-            (r#"{"kind": "timeout", "decided_by": "x"}"#, "failure.decided_by: \"x\" is not allowed; allowed: control, "),
+            (
+                r#"{"kind": "timeout", "retry_forbidden": 1}"#,
+                "failure.retry_forbidden: 1 is not allowed; allowed: true",
+            ),
+            (
+                r#"{"kind": "timeout", "decided_by": "x"}"#,
+                "failure.decided_by: \"x\" is not allowed; allowed: control, ",
+            ),
             (r#"{"kind": "timeout", "colour": 1}"#, "failure.colour: no such field; allowed: kind, category"),
         ];
         for (json, start) in cases {

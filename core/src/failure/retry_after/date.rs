@@ -131,9 +131,7 @@ mod tests {
 
     #[test]
     fn the_three_forms_are_the_same_moment() {
-        for text in
-            ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
-        {
+        for text in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"] {
             assert_eq!(http(text, Some(784_111_747_000)), Some(784_111_777_000), "{text}");
         }
     }

@@ -39,7 +39,7 @@ pub(super) fn find(facts: &Facts) -> Option<(Span, RetryAfterSource)> {
         .or_else(|| bucket::find(facts.evidence, &clock).map(from(RetryAfterSource::Reset)))
 }
 
-/// Whether the server said not to repeat: `x-should-retry: false` (OpenAI, Anthropic), or a pushback that is negative,
+/// Whether the server said not to repeat: `x-should-retry: false` (`OpenAI`, Anthropic), or a pushback that is negative,
 /// no number, or given more than once (gRPC A6).
 pub(super) fn forbidden(evidence: &Evidence) -> bool {
     let mut should = evidence.header_values("x-should-retry");

@@ -52,9 +52,9 @@ fn joined(text: &str) -> &str {
 fn term<'a>(text: &'a str, gap: &str) -> Option<(u128, u64, &'a str)> {
     let whole = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     // A point belongs to the number only before a digit: "20s." ends a sentence, "20." says nothing.
-    let fraction = text[whole..].strip_prefix('.').map_or(0, |rest| {
-        rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())
-    });
+    let fraction = text[whole..]
+        .strip_prefix('.')
+        .map_or(0, |rest| rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
     let (digits, rest) = text.split_at(if fraction > 0 { whole + 1 + fraction } else { whole });
     let rest = rest.strip_prefix(gap).unwrap_or(rest);
     let end = rest.find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len());
