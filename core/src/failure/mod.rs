@@ -1,7 +1,20 @@
 //! What went wrong: raw [`Evidence`] in, one classified [`Failure`] out.
 
+mod answer;
+mod body;
+mod classify;
+mod error_type;
+mod facts;
 mod kind;
+mod phrases;
+mod provider;
+mod retry_after;
+mod rules;
+mod sse;
+mod types;
+mod wire;
 
+pub use classify::classify;
 pub use kind::{Category, Kind, KindSet};
 
 use serde::{Deserialize, Serialize};

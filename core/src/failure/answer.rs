@@ -1,0 +1,62 @@
+//! How an answer ended: a success by its status that is none by what it says.
+
+use serde_json::Value;
+
+use super::Kind;
+
+/// Where the common APIs say why an answer ended, as JSON pointers.
+const REASONS: [&str; 9] = [
+    "/choices/0/finish_reason",
+    "/candidates/0/finishReason",
+    "/promptFeedback/blockReason",
+    "/stop_reason",
+    "/delta/stop_reason",
+    "/stopReason",
+    "/incomplete_details/reason",
+    "/response/incomplete_details/reason",
+    "/done_reason",
+];
+
+/// What the reasons mean. Sources: the API references of `OpenAI`, Anthropic, Google, AWS and `OpenRouter`.
+const MEANINGS: [(Kind, &[&str]); 3] = [
+    (Kind::Truncated, &["length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"]),
+    (
+        Kind::ContentFiltered,
+        &[
+            "content_filter",
+            "content_filtered",
+            "refusal",
+            "guardrail_intervened",
+            "safety",
+            "recitation",
+            "blocklist",
+            "prohibited_content",
+            "spii",
+            "image_safety",
+        ],
+    ),
+    (Kind::StreamInterrupted, &["error"]),
+];
+
+/// Where an answer's content would be; a list of none is no answer.
+const CONTENTS: [&str; 3] = ["choices", "candidates", "content"];
+
+/// What the ending of an answer means, or `None` when it ended well or says nothing.
+pub(super) fn ending(document: &Value) -> Option<Kind> {
+    if document.pointer("/choices/0/message/refusal").is_some_and(Value::is_string) {
+        return Some(Kind::ContentFiltered);
+    }
+    let blocked = document.pointer("/promptFeedback/blockReason").is_some_and(Value::is_string);
+    let reason = REASONS.iter().filter_map(|path| document.pointer(path)?.as_str()).find_map(meaning);
+    reason.or(blocked.then_some(Kind::ContentFiltered))
+}
+
+/// Whether a document is an answer with nothing in it.
+pub(super) fn is_empty(document: &Value) -> bool {
+    CONTENTS.iter().any(|key| document.get(key).and_then(Value::as_array).is_some_and(Vec::is_empty))
+}
+
+fn meaning(reason: &str) -> Option<Kind> {
+    let known = |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(reason));
+    MEANINGS.iter().find(|(_, words)| known(words)).map(|(kind, _)| *kind)
+}

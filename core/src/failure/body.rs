@@ -1,0 +1,161 @@
+//! Finding what the provider said: the document in a response's body, and the error object in the document.
+//!
+//! A body is untrusted and often echoes the user's own input, so text is never searched as a whole: a document is
+//! parsed, and only the fields of its error are read.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::{Body, Evidence, sse};
+
+/// Longer bodies are not parsed (DESIGN §4): 1 MiB.
+pub(super) const LONGEST_BODY: usize = 1 << 20;
+/// A plain text longer than this is more than a message: 1 KiB.
+pub(super) const LONGEST_PLAIN: usize = 1 << 10;
+
+/// What a body turned out to be.
+pub(super) enum Document<'a> {
+    /// Nothing to read: absent, too long, a web page, or broken.
+    Nothing,
+    /// There is a body, and it is blank.
+    Blank,
+    /// A JSON document, perhaps from a frame of an event stream.
+    Json { value: Cow<'a, Value>, framed: bool },
+    /// A short plain text, which is the message itself.
+    Plain { text: Cow<'a, str>, framed: bool },
+}
+
+impl<'a> Document<'a> {
+    /// Reads the body of `evidence`.
+    pub(super) fn read(evidence: &'a Evidence) -> Document<'a> {
+        match &evidence.body {
+            None => Document::Nothing,
+            Some(Body::Json(Value::String(text))) => Document::of_text(text, None),
+            Some(Body::Json(value)) => Document::Json { value: Cow::Borrowed(value), framed: false },
+            Some(Body::Text(text)) => Document::of_text(text, evidence.header("content-type")),
+        }
+    }
+
+    fn of_text(text: &'a str, content_type: Option<&str>) -> Document<'a> {
+        if text.len() > LONGEST_BODY {
+            return Document::Nothing;
+        }
+        let text = text.trim_start_matches('\u{feff}').trim();
+        if text.is_empty() {
+            return Document::Blank;
+        }
+        if matches!(text.as_bytes()[0], b'{' | b'[' | b'"') {
+            match serde_json::from_str(text) {
+                // A JSON string is a bare message, or a document that was encoded twice.
+                Ok(Value::String(inner)) => return Document::of_inner(inner),
+                Ok(value) => return Document::Json { value: Cow::Owned(value), framed: false },
+                Err(_) => {}
+            }
+        }
+        sse::read(text).unwrap_or_else(|| Document::plain(Cow::Borrowed(text), content_type))
+    }
+
+    fn of_inner(inner: String) -> Document<'a> {
+        match serde_json::from_str(&inner) {
+            Ok(value @ Value::Object(_)) => Document::Json { value: Cow::Owned(value), framed: false },
+            _ => Document::plain(Cow::Owned(inner), None),
+        }
+    }
+
+    fn plain(text: Cow<'a, str>, content_type: Option<&str>) -> Document<'a> {
+        let markup = matches!(text.as_bytes().first(), Some(b'<' | b'{' | b'['));
+        let other = content_type.is_some_and(|t| !t.trim_start().to_ascii_lowercase().starts_with("text/plain"));
+        if markup || other || text.len() > LONGEST_PLAIN {
+            Document::Nothing
+        } else {
+            Document::Plain { text, framed: false }
+        }
+    }
+
+    /// Whether it came as a frame of an event stream.
+    pub(super) fn framed(&self) -> bool {
+        matches!(self, Document::Json { framed: true, .. } | Document::Plain { framed: true, .. })
+    }
+
+    /// The JSON document, if it is one.
+    pub(super) fn json(&self) -> Option<&Value> {
+        if let Document::Json { value, .. } = self { Some(value) } else { None }
+    }
+}
+
+/// The error that a document holds.
+#[derive(Clone, Copy)]
+pub(super) struct ErrorBody<'d> {
+    /// The object with the error's fields.
+    pub object: &'d Map<String, Value>,
+    /// The object around it, or the same one.
+    pub outer: &'d Map<String, Value>,
+    /// The name of the event stream's member that holds it, such as `throttlingException`.
+    pub member: Option<&'d str>,
+    /// The document says itself that it is an error; a top-level object is one only under an error status.
+    pub explicit: bool,
+}
+
+/// How deep an error may be wrapped. Every known provider needs two steps; more is somebody's echo.
+const DEEPEST: usize = 4;
+/// The fields that hold an error, or a list of one.
+const HOLDERS: [&str; 6] = ["error", "Error", "errors", "detail", "base_resp", "response"];
+
+impl<'d> ErrorBody<'d> {
+    /// Finds the error in a document.
+    pub(super) fn find(document: &'d Value) -> Option<ErrorBody<'d>> {
+        let outer = object_of(document)?;
+        let mut found = ErrorBody { object: outer, outer, member: None, explicit: says_error(outer) };
+        for _ in 0..DEEPEST {
+            let Some((key, inner)) = found.step() else { break };
+            let response = key == "response";
+            // A `response` without an error inside is an answer, not a wrapped error.
+            if response && inner.get("error").is_none_or(Value::is_null) {
+                break;
+            }
+            let member = key.ends_with("Exception").then_some(key);
+            found = ErrorBody { object: inner, outer, member, explicit: true };
+        }
+        Some(found)
+    }
+
+    /// One step inwards: the first holder that holds an object.
+    fn step(&self) -> Option<(&'d str, &'d Map<String, Value>)> {
+        let held = HOLDERS.iter().find_map(|key| Some((*key, object_of(self.object.get(*key)?)?)));
+        held.or_else(|| {
+            let (key, value) = self.object.iter().next().filter(|_| self.object.len() == 1)?;
+            (key.ends_with("Exception")).then_some((key.as_str(), value.as_object()?))
+        })
+    }
+
+    /// The first of `keys` that is a field of the error, or of the object around it.
+    pub(super) fn field(&self, keys: &[&str]) -> Option<&'d Value> {
+        keys.iter().find_map(|key| self.object.get(*key)).or_else(|| keys.iter().find_map(|key| self.outer.get(*key)))
+    }
+
+    /// Google's `details`: objects with an `@type`.
+    pub(super) fn details(&self) -> impl Iterator<Item = (&'d str, &'d Map<String, Value>)> + use<'d> {
+        let list = self.object.get("details").and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(|detail| {
+            let detail = detail.as_object()?;
+            Some((detail.get("@type")?.as_str()?.rsplit('.').next()?, detail))
+        })
+    }
+}
+
+/// The object itself, or the first of a list.
+fn object_of(value: &Value) -> Option<&Map<String, Value>> {
+    match value {
+        Value::Object(map) => Some(map),
+        Value::Array(list) => list.first()?.as_object(),
+        _ => None,
+    }
+}
+
+/// Whether a top-level object says of itself that it is an error.
+fn says_error(map: &Map<String, Value>) -> bool {
+    map.get("error").is_some_and(Value::is_string)
+        || map.get("type").and_then(Value::as_str) == Some("error")
+        || ["code", "__type"].iter().any(|key| map.get(*key).is_some_and(Value::is_string))
+}

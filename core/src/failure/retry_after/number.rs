@@ -1,0 +1,93 @@
+//! Decimal numbers, exactly: ASCII digits, at most one point, no sign, no exponent.
+
+use crate::Span;
+
+/// One second and one millisecond, in nanoseconds.
+pub(super) const SECOND: u64 = 1_000_000_000;
+pub(super) const MILLISECOND: u64 = 1_000_000;
+
+/// Fractions are read to this many digits; any digit beyond rounds up.
+const FRACTION_DIGITS: usize = 18;
+
+/// `text` times `unit` nanoseconds, rounded up to whole milliseconds. `inf`, `nan`, `-3`, `1_0`, `+5`, `1e3` and
+/// digits of other scripts are no numbers here.
+pub(super) fn span(text: &str, unit: u64) -> Option<Span> {
+    nanos(text, unit).map(whole_millis)
+}
+
+/// `text` times `unit` nanoseconds, rounded up to whole nanoseconds, saturating.
+pub(super) fn nanos(text: &str, unit: u64) -> Option<u128> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) {
+        return None;
+    }
+    let (head, tail) = fraction.split_at(fraction.len().min(FRACTION_DIGITS));
+    let scale = head.bytes().fold(1, |scale: u128, _| scale * 10);
+    let part = value(head) * u128::from(unit);
+    let sticky = u128::from(tail.bytes().any(|b| b != b'0'));
+    Some(value(whole).saturating_mul(unit.into()).saturating_add((part + sticky).div_ceil(scale)))
+}
+
+/// A JSON number times `unit` nanoseconds. JSON writes large and tiny numbers with an exponent.
+pub(super) fn json(number: &serde_json::Number, unit: u64) -> Option<Span> {
+    let text = number.to_string();
+    let Some((mantissa, exponent)) = text.split_once(['e', 'E']) else { return span(&text, unit) };
+    if mantissa.starts_with('-') {
+        return None;
+    }
+    if let Some(places) = exponent.strip_prefix('-') {
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let zeros = "0".repeat(places.parse::<usize>().ok()?.min(400));
+        return span(&format!("0.{zeros}{whole}{fraction}"), unit);
+    }
+    // Rust writes an exponent from 1e16 on, which is past every span even in milliseconds.
+    Some(Span::MAX)
+}
+
+/// Rounds nanoseconds up to whole milliseconds.
+pub(super) fn whole_millis(nanos: u128) -> Span {
+    Span::saturating_from(nanos.div_ceil(u128::from(MILLISECOND)).saturating_mul(u128::from(MILLISECOND)))
+}
+
+fn value(digits: &str) -> u128 {
+    digits.bytes().fold(0, |n: u128, b| n.saturating_mul(10).saturating_add(u128::from(b - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_round_up_to_whole_milliseconds() {
+        let cases = [("250.5", 251), ("0.000000000000000000000001", 1), ("0.0", 0), ("7", 7), ("1.0", 1), ("007", 7)];
+        for (text, ms) in cases {
+            assert_eq!(span(text, MILLISECOND), Some(Span::from_millis(ms)), "{text}");
+        }
+        assert_eq!(span("34.074824224", SECOND), Some(Span::from_millis(34_075)));
+    }
+
+    #[test]
+    fn what_is_too_large_saturates() {
+        assert_eq!(span(&"9".repeat(10_000), SECOND), Some(Span::MAX));
+        assert_eq!(span("9223372037", SECOND), Some(Span::from_millis(9_223_372_037_000)));
+        assert_eq!(json(&serde_json::from_str("1e300").unwrap(), SECOND), Some(Span::MAX));
+        assert_eq!(json(&serde_json::from_str("1e16").unwrap(), MILLISECOND), Some(Span::MAX));
+    }
+
+    #[test]
+    fn a_json_number_is_read_as_written() {
+        let json = |text: &str| json(&serde_json::from_str(text).unwrap(), SECOND);
+        assert_eq!(json("118.03"), Some(Span::from_millis(118_030)));
+        assert_eq!(json("1.5e-7"), Some(Span::from_millis(1)));
+        assert_eq!(json("-1"), None);
+        assert_eq!(json("-1e-9"), None);
+    }
+
+    #[test]
+    fn only_ascii_digits_are_numbers() {
+        for text in ["", ".", "1.", ".5", "1.2.3", "-3", "+5", "1e3", "inf", "nan", "1_0", "²", "٢", "1 0", "0x1"] {
+            assert_eq!(span(text, SECOND), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The frames of an event stream: the one that holds the error, or how the answer ended.
+//!
+//! Gateways bend the format: an error comes as a `data:` line, as a bare string, or as a line of JSON without `data:`.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::answer;
+use super::body::{Document, ErrorBody, LONGEST_PLAIN};
+
+/// The telling frame of `text`: the first that holds an error, else the last that says how the answer ended, else the
+/// last that is JSON. `None` when the text is no event stream.
+pub(super) fn read(text: &str) -> Option<Document<'_>> {
+    let mut frames = Frames { text };
+    let mut telling: Option<Value> = None;
+    let mut any = false;
+    while let Some(frame) = frames.next() {
+        let joined = frame.data();
+        match serde_json::from_str::<Value>(&joined) {
+            Ok(value @ (Value::Object(_) | Value::Array(_))) => {
+                any = true;
+                if ErrorBody::find(&value).is_some_and(|e| e.explicit) {
+                    return Some(framed(value));
+                }
+                if telling.is_none() || answer::ending(&value).is_some() {
+                    telling = Some(value);
+                }
+            }
+            _ if frame.error => return Some(message(joined)),
+            _ => any |= frame.data.is_some(),
+        }
+    }
+    telling.map(framed).or(any.then_some(Document::Nothing))
+}
+
+fn framed(value: Value) -> Document<'static> {
+    Document::Json { value: Cow::Owned(value), framed: true }
+}
+
+/// An error event whose data is a bare text: the text is the message.
+fn message(data: Cow<str>) -> Document {
+    let text = serde_json::from_str(&data).map_or(data, Cow::Owned);
+    if text.len() > LONGEST_PLAIN { Document::Nothing } else { Document::Plain { text, framed: true } }
+}
+
+/// One frame: its lines, and what they say.
+struct Frame<'a> {
+    /// The first line of data.
+    data: Option<&'a str>,
+    /// The lines of data after it.
+    more: Vec<&'a str>,
+    /// The event is named `error`.
+    error: bool,
+}
+
+impl<'a> Frame<'a> {
+    fn data(&self) -> Cow<'a, str> {
+        match self.data {
+            Some(first) if self.more.is_empty() => Cow::Borrowed(first),
+            Some(first) => Cow::Owned(self.more.iter().fold(first.to_owned(), |all, line| all + "\n" + line)),
+            None => Cow::Borrowed(""),
+        }
+    }
+}
+
+/// Splits a text into frames: at blank lines, and before a line of bare JSON.
+struct Frames<'a> {
+    text: &'a str,
+}
+
+impl<'a> Frames<'a> {
+    fn next(&mut self) -> Option<Frame<'a>> {
+        let mut frame = Frame { data: None, more: Vec::new(), error: false };
+        while !self.text.is_empty() {
+            let (line, rest) = self.text.split_once('\n').unwrap_or((self.text, ""));
+            let line = line.trim_end_matches('\r');
+            let bare = line.starts_with(['{', '[']);
+            if bare && frame.data.is_some() {
+                return Some(frame);
+            }
+            self.text = rest;
+            if let Some(data) = line.strip_prefix("data:") {
+                frame.push(data.strip_prefix(' ').unwrap_or(data));
+            } else if let Some(name) = line.strip_prefix("event:") {
+                frame.error |= name.trim() == "error";
+            } else if bare {
+                frame.push(line);
+                return Some(frame);
+            } else if line.is_empty() && frame.data.is_some() {
+                return Some(frame);
+            }
+        }
+        frame.data.is_some().then_some(frame)
+    }
+}
+
+impl<'a> Frame<'a> {
+    fn push(&mut self, line: &'a str) {
+        if self.data.is_none() {
+            self.data = Some(line);
+        } else {
+            self.more.push(line);
+        }
+    }
+}
