@@ -158,6 +158,15 @@ impl RetryReason {
             RetryReason::CoolingDown => "cooling_down",
         }
     }
+
+    /// The reason with this wire name; an unknown one reads as `too_early`, which decides nothing.
+    pub(crate) fn from_name(name: &str) -> RetryReason {
+        match Kind::from_name(name) {
+            Some(kind) => RetryReason::Kind(kind),
+            None if name == RetryReason::CoolingDown.name() => RetryReason::CoolingDown,
+            None => RetryReason::TooEarly,
+        }
+    }
 }
 
 macro_rules! stop_reasons {

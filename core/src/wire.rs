@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::action::{Action, Outcome, Redeliver, Stop};
-use crate::failure::{Failure, Kind, classify};
+use crate::failure::{Failure, classify};
 use crate::guard::{RunConfig, Usage};
 use crate::{Evidence, Policy, Span};
 
@@ -48,7 +48,7 @@ struct Empty {}
 #[serde(deny_unknown_fields)]
 struct WireOutcome {
     success: Option<Empty>,
-    failure: Option<WireFailure>,
+    failure: Option<Failure>,
     evidence: Option<Evidence>,
     #[serde(default)]
     delivered: u64,
@@ -57,30 +57,6 @@ struct WireOutcome {
     retry_if: Option<bool>,
     backoff: Option<WireSpan>,
     usage: Option<WireUsage>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WireFailure {
-    kind: WireKind,
-    code: Option<String>,
-    message: Option<String>,
-    retry_after: Option<WireSpan>,
-    may_have_executed: Option<bool>,
-    #[serde(default)]
-    retry_forbidden: bool,
-    inner_trace: Option<String>,
-}
-
-struct WireKind(Kind);
-
-impl<'de> Deserialize<'de> for WireKind {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WireKind, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        let names = || Kind::all().map(Kind::name).collect::<Vec<_>>().join(", ");
-        let refuse = || serde::de::Error::custom(format!("kind: {name:?} is not allowed; it takes one of {}", names()));
-        Kind::from_name(&name).map(WireKind).ok_or_else(refuse)
-    }
 }
 
 #[derive(Deserialize)]
@@ -114,7 +90,7 @@ impl Outcome {
         let wire: WireOutcome = read("outcome", text)?;
         let failure = match (wire.success, wire.failure, wire.evidence) {
             (Some(Empty {}), None, None) => None,
-            (None, Some(failure), None) => Some(failure.into_failure()),
+            (None, Some(failure), None) => Some(failure),
             (None, None, Some(evidence)) => Some(classify(&evidence, &policy.rules)),
             _ => return Err(refuse("outcome", "it takes one of success, failure, evidence")),
         };
@@ -136,7 +112,7 @@ impl Failure {
     /// # Errors
     /// [`WireError`] for an unknown kind or field.
     pub fn from_json(text: &str) -> Result<Failure, WireError> {
-        read::<WireFailure>("failure", text).map(WireFailure::into_failure)
+        read("failure", text)
     }
 }
 
@@ -166,21 +142,6 @@ impl RunConfig {
             estimate_tokens: wire.estimate_tokens,
             estimate_cost_nanos: nanos("run", "estimate_cost", wire.estimate_cost.unwrap_or(0.0))?,
         })
-    }
-}
-
-impl WireFailure {
-    fn into_failure(self) -> Failure {
-        let plain = Failure::of(self.kind.0);
-        Failure {
-            code: self.code,
-            message: self.message,
-            retry_after: self.retry_after.map(|wish| wish.0),
-            may_have_executed: self.may_have_executed.unwrap_or(plain.may_have_executed),
-            retry_forbidden: self.retry_forbidden,
-            inner_trace: self.inner_trace,
-            ..plain
-        }
     }
 }
 

@@ -7,8 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Asked, Call, OnTarget, State, Written};
-use crate::action::{Action, Disposition, Outcome, Step, Stop, StopReason};
-use crate::failure::{DecidedBy, Failure, Kind, RetryAfterSource};
+use crate::action::{Action, Disposition, Outcome, RetryReason, Step, Stop, StopReason};
+use crate::failure::{Failure, Kind};
 use crate::guard::{Answer, Grant, RefusedBy, Usage};
 use crate::trace::{Decision, Ids, Masks, Receipt};
 use crate::{ConfigError, Policy, Span};
@@ -110,7 +110,7 @@ struct SavedReceipt {
     ended: u64,
     first_item: Option<u64>,
     delivered: u64,
-    failure: Option<SavedFailure>,
+    failure: Option<Failure>,
     refused_by: Option<String>,
     decision: String,
     reason: Option<String>,
@@ -121,20 +121,6 @@ struct SavedReceipt {
     breaker: Option<String>,
     guard_store: Option<String>,
     usage: Option<Usage>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SavedFailure {
-    kind: String,
-    code: Option<String>,
-    message: Option<String>,
-    retry_after: Option<u64>,
-    retry_after_source: Option<String>,
-    decided_by: String,
-    retry_forbidden: bool,
-    may_have_executed: bool,
-    inner_trace: Option<String>,
 }
 
 impl Call {
@@ -148,8 +134,9 @@ impl Call {
         text(&saved)
     }
 
-    /// The call that a snapshot was taken of, and its next action. An attempt that was in flight comes back as failed
-    /// with kind `interrupted`.
+    /// The call that a snapshot was taken of, and its next action: the rest of its wait, the fallback it was about to
+    /// begin, or its end. An attempt that was in flight comes back as failed with kind `interrupted`. A call that had
+    /// not begun answers a wait of zero.
     ///
     /// # Errors
     /// [`SnapshotError`]; nothing is resumed.
@@ -160,21 +147,40 @@ impl Call {
         options: Restore,
     ) -> Result<(Call, Step), SnapshotError> {
         let mut call = read(json, wall_now_ms, options)?;
-        call.origin = Some(now);
+        if call.began_at_all() {
+            call.origin = Some(now);
+            call.at(now);
+        }
         let step = match call.state {
             State::InFlight => call.on_outcome(now, call.attempts, Outcome::failed(Failure::of(Kind::Interrupted))),
             State::Asking(Asked::Repeat { delay }) if options.guarded => {
                 let kind = call.receipts.last().and_then(|r| r.failure.as_ref()).map_or(Kind::Unknown, |f| f.kind);
-                call.at(now);
                 Ok(call.ask_repeat(kind, delay))
             }
             State::Asking(_) => call.on_answer(now, Answer::Granted(Grant::default())),
             State::Ended(Some(stop)) => Ok(call.step(Action::Stop(stop))),
             State::Ended(None) => Ok(call.step(Action::Done)),
-            State::Ready | State::Waiting(_) => call.begin(now),
+            State::Ready => Ok(call.go_on(Span::ZERO)),
+            State::Waiting(until) => Ok(call.go_on(until.minus(call.time))),
         };
         let step = step.map_err(|misuse| SnapshotError::Damaged(misuse.to_string()))?;
         Ok((call, step))
+    }
+
+    fn began_at_all(&self) -> bool {
+        self.attempts > 0 || !self.receipts.is_empty()
+    }
+
+    /// What the driver was told last, with what is left of the wait.
+    fn go_on(&mut self, after: Span) -> Step {
+        let last = self.receipts.last().map(|r| (r.decision, r.reason.unwrap_or_default()));
+        let redeliver = self.redeliver();
+        let fallback = last.filter(|(decision, _)| *decision == Decision::Fallback && self.state == State::Ready);
+        self.step(match (fallback.and_then(|(_, name)| StopReason::from_name(name)), last) {
+            (Some(reason), _) => Action::Fallback { target: self.target, after, reason, redeliver },
+            (None, Some((_, name))) => Action::Retry { after, reason: RetryReason::from_name(name), redeliver },
+            (None, None) => Action::Retry { after, reason: RetryReason::TooEarly, redeliver },
+        })
     }
 
     fn save(&self, wall_ms: u64) -> Saved {
@@ -245,7 +251,7 @@ fn save_receipt(r: &Receipt) -> SavedReceipt {
         ended: ns(r.ended),
         first_item: r.first_item.map(ns),
         delivered: r.delivered,
-        failure: r.failure.as_ref().map(save_failure),
+        failure: r.failure.clone(),
         refused_by: r.refused_by.map(|by| by.reason().name().into()),
         decision: r.decision.name().into(),
         reason: r.reason.map(Into::into),
@@ -256,20 +262,6 @@ fn save_receipt(r: &Receipt) -> SavedReceipt {
         breaker: r.breaker.map(Into::into),
         guard_store: r.guard_store.map(Into::into),
         usage: r.usage.clone(),
-    }
-}
-
-fn save_failure(f: &Failure) -> SavedFailure {
-    SavedFailure {
-        kind: f.kind.name().into(),
-        code: f.code.clone(),
-        message: f.message.clone(),
-        retry_after: f.retry_after.map(Span::as_nanos),
-        retry_after_source: f.retry_after_source.map(|s| s.name().into()),
-        decided_by: f.decided_by.name().into(),
-        retry_forbidden: f.retry_forbidden,
-        may_have_executed: f.may_have_executed,
-        inner_trace: f.inner_trace.clone(),
     }
 }
 
@@ -307,7 +299,9 @@ fn load(saved: Saved, wall_now_ms: u64, options: Restore) -> Result<Call, Snapsh
         return Err(damaged("its counts do not agree"));
     }
     let suspended = Span::from_millis(wall_now_ms.saturating_sub(saved.wall_ms));
-    let suspended = if options.count_suspended { suspended } else { Span::ZERO };
+    // A call that has not begun has no deadline that could move.
+    let begun = saved.attempts > 0 || !saved.receipts.is_empty();
+    let suspended = if options.count_suspended && begun { suspended } else { Span::ZERO };
     let time = span(saved.time);
     let mut kinds = [0; Kind::COUNT];
     for (name, count) in &saved.on_target.kinds {
@@ -378,7 +372,7 @@ fn load_receipt(r: SavedReceipt) -> Result<Receipt, SnapshotError> {
         ended: span(r.ended),
         first_item: r.first_item.map(span),
         delivered: r.delivered,
-        failure: r.failure.map(load_failure).transpose()?,
+        failure: r.failure,
         refused_by: r.refused_by.map(|n| named(&n, |n| StopReason::from_name(n).and_then(RefusedBy::from_reason))).transpose()?,
         decision: named(&r.decision, Decision::from_name)?,
         reason: maybe(r.reason)?,
@@ -398,18 +392,4 @@ fn a_reason(name: &str) -> Option<&'static str> {
     let stop = StopReason::from_name(name).map(StopReason::name);
     let kind = Kind::from_name(name).map(Kind::name);
     stop.or(kind).or_else(|| OTHERS.into_iter().find(|other| *other == name))
-}
-
-fn load_failure(f: SavedFailure) -> Result<Failure, SnapshotError> {
-    Ok(Failure {
-        kind: named(&f.kind, Kind::from_name)?,
-        code: f.code,
-        message: f.message,
-        retry_after: f.retry_after.map(Span::from_nanos),
-        retry_after_source: f.retry_after_source.map(|n| named(&n, RetryAfterSource::from_name)).transpose()?,
-        decided_by: named(&f.decided_by, DecidedBy::from_name)?,
-        retry_forbidden: f.retry_forbidden,
-        may_have_executed: f.may_have_executed,
-        inner_trace: f.inner_trace,
-    })
 }

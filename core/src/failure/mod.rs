@@ -149,9 +149,3 @@ pub struct When {
     /// A part of the provider's message, without case.
     pub message: Option<String>,
 }
-
-/// Placeholder until the classifier lands.
-#[must_use]
-pub fn classify(_evidence: &Evidence, _rules: &[Rule]) -> Failure {
-    unreachable!()
-}

@@ -174,9 +174,9 @@ fn capped(object: &Object<'_>, curve: Curve, from: &Backoff) -> Read<Backoff> {
     };
     let inherited = if matches!(curve, Curve::Constant | Curve::Schedule(_)) { longest } else { from.max };
     let max = object.read("max", At::span)?.unwrap_or(inherited);
-    if max < longest {
+    if max < base && !matches!(curve, Curve::Schedule(_)) {
         let value = Input::Text(max.to_string());
-        return Err(object.refuse("max", &value, format!("at least the longest wait without it, {longest}")));
+        return Err(object.refuse("max", &value, format!("at least the base, {base}")));
     }
     Ok(Backoff { curve, base, max })
 }

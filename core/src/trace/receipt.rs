@@ -165,6 +165,12 @@ impl Receipt {
         }
     }
 
+    /// The fallback that it goes to, or that it was itself.
+    fn fallback<'a>(&self, policy: &'a Policy) -> Option<&'a str> {
+        let target = self.target + usize::from(self.decision == Decision::Fallback);
+        (target > 0).then(|| policy.targets.get(target).map(|t| t.id.as_str())).flatten()
+    }
+
     /// The receipt as one line of JSON, masked.
     #[must_use]
     pub fn to_json(&self, ids: &Ids, policy: &Policy, masks: Masks) -> String {
@@ -181,7 +187,7 @@ impl Receipt {
             retry_count: self.retry_count,
             target,
             fallback_used: self.target > 0,
-            fallback_target_id: (self.target > 0).then_some(target),
+            fallback_target_id: self.fallback(policy),
             started_ms: ms(self.started),
             latency_ms: ms(self.ended.minus(self.started)),
             first_item_ms: self.first_item.map(|at| ms(at.minus(self.started))),
@@ -221,6 +227,7 @@ struct EndedLine<'a> {
     scene: Option<&'a str>,
     prompt_version: Option<&'a str>,
     outcome: &'static str,
+    decision: &'static str,
     reason: Option<&'static str>,
     disposition: Option<&'static str>,
     attempts: u32,
@@ -254,6 +261,7 @@ impl Ended {
                 Some(stop) if stop.reason == StopReason::Cancelled => "cancelled",
                 Some(_) => "failure",
             },
+            decision: if self.stop.is_some() { Decision::Stop } else { Decision::Done }.name(),
             reason: self.stop.map(|s| s.reason.name()),
             disposition: self.stop.map(|s| s.disposition.name()),
             attempts: self.attempts,
