@@ -49,6 +49,7 @@ impl Call {
             self.used = outcome.usage.map(Box::new);
         }
         self.state = State::Ended(None);
+        self.event("succeeded", |_| ());
         self.step(Action::Done)
     }
 
@@ -59,6 +60,11 @@ impl Call {
         self.spoken |= 1 << self.target;
         self.note_return(self.target, failure.retry_after);
         self.tell(Settle::Failed { target: self.target, kind: failure.kind, retry_after: failure.retry_after });
+
+        self.event("attempt_failed", |event| {
+            event.kind = Some(failure.kind.name());
+            event.category = Some(failure.kind.category().name());
+        });
 
         let decided = self.decide(&failure, &outcome);
         let kind = failure.kind;
