@@ -21,7 +21,7 @@ mod snapshot;
 pub use snapshot::{Restore, SnapshotError};
 
 use crate::action::{Action, Disposition, Misuse, Redeliver, Step, Stop, StopReason};
-use crate::failure::Kind;
+use crate::failure::{Failure, Kind};
 use crate::guard::{Permit, Settle, Usage, Verdict};
 use crate::policy::StreamMode;
 use crate::trace::{Decision, Ended, Event, Ids, Masks, Receipt};
@@ -320,6 +320,25 @@ impl Call {
         &self.receipts[..self.receipts.len() - usize::from(open)]
     }
 
+    /// The last failure, classified.
+    #[must_use]
+    pub fn last_failure(&self) -> Option<&Failure> {
+        self.receipts.iter().rev().find_map(|r| r.failure.as_ref())
+    }
+
+    /// What names the call in its records.
+    #[must_use]
+    pub fn ids(&self) -> Option<&Ids> {
+        self.ids.as_deref()
+    }
+
+    /// Every line so far, masked: receipts, and the `call_ended` line once it has ended.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut all = Call { written: Written::default(), ..self.clone() };
+        all.take_lines()
+    }
+
     /// The lines that have come since the last time, masked: receipts, then the `call_ended` line.
     pub fn take_lines(&mut self) -> Vec<String> {
         let ids = self.ids.as_deref().cloned().unwrap_or_default();
@@ -341,15 +360,19 @@ impl Call {
 
     // What `begin` and `on_outcome` share.
 
-    /// Tells the listener, where there is one.
+    /// Tells the listener, where there is one, about the current target.
     fn event(&mut self, name: &'static str, fill: impl FnOnce(&mut Event<'_>)) {
+        self.event_on(self.target, name, fill);
+    }
+
+    fn event_on(&mut self, target: usize, name: &'static str, fill: impl FnOnce(&mut Event<'_>)) {
         if self.events.is_none() {
             return;
         }
         let mut event = Event::named(name, self.ids.as_deref());
         event.at_ms = self.time.as_millis_rounded();
         event.attempt = self.attempts;
-        event.target = &self.policy.targets[self.target].id;
+        event.target = &self.policy.targets[target].id;
         fill(&mut event);
         let line = event.to_json();
         self.events.get_or_insert_default().push(line);

@@ -118,6 +118,7 @@ impl Call {
         }
         if asked + 1 < self.policy.targets.len() {
             self.close(Decision::Fallback, Some(reason.name()), None);
+            self.event_on(asked + 1, "fallback", |event| event.reason = Some(reason.name()));
             return self.ask(asked + 1);
         }
         match self.cooling.and_then(|rest| self.cooling_wait(rest)) {
