@@ -98,7 +98,14 @@ impl Call {
     /// The call whose first attempt a driver began by itself at `t0`.
     #[staticmethod]
     #[pyo3(signature = (policy, seed, t0, *, ids=None, unmask=Vec::new()))]
-    fn started(py: Python<'_>, policy: &Policy, seed: u64, t0: u64, ids: Option<&str>, unmask: Vec<String>) -> PyResult<Call> {
+    fn started(
+        py: Python<'_>,
+        policy: &Policy,
+        seed: u64,
+        t0: u64,
+        ids: Option<&str>,
+        unmask: Vec<String>,
+    ) -> PyResult<Call> {
         let call = reprieve::Call::started(policy.0.clone(), seed, Span::from_nanos(t0));
         Call::with(py, call, ids, None, None, None, true, false, &unmask)
     }
@@ -114,7 +121,8 @@ impl Call {
         let now = Span::from_nanos(now_ns);
         let outcome = Outcome::from_json(outcome, self.call.policy())
             .map_err(|e| error(py, "ConfigError", (e.what, outcome, e.why)))?;
-        let step = self.call.on_outcome(now, number, outcome).map_err(|e| error(py, "MisuseError", (e.to_string(),)))?;
+        let step =
+            self.call.on_outcome(now, number, outcome).map_err(|e| error(py, "MisuseError", (e.to_string(),)))?;
         self.follow(py, now, step)
     }
 

@@ -86,6 +86,13 @@ impl Failure {
         self.0.retry_forbidden
     }
 
+    /// A failure that somebody else classified, from JSON with at least `kind`.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, json: &str) -> PyResult<Failure> {
+        let read = reprieve::Failure::from_json(json);
+        read.map(Failure).map_err(|e| error(py, "ConfigError", ("failure", json, e.why)))
+    }
+
     /// The failure as JSON, as an outcome takes it.
     fn to_json(&self) -> String {
         self.0.to_json()
@@ -97,13 +104,6 @@ impl Failure {
 
     fn __repr__(&self) -> String {
         format!("<Failure {}>", self.0)
-    }
-}
-
-/// Reads a failure that was already classified: a JSON object with at least `kind`.
-impl Failure {
-    pub fn read(py: Python<'_>, json: &str) -> PyResult<reprieve::Failure> {
-        reprieve::Failure::from_json(json).map_err(|e| error(py, "ConfigError", ("failure", json, e.why)))
     }
 }
 
@@ -138,8 +138,11 @@ pub fn masks(py: Python<'_>, off: &[String]) -> PyResult<Masks> {
 #[pyo3(signature = (value, unit_ns=1_000_000_000))]
 pub fn parse_duration(py: Python<'_>, value: &Bound<'_, PyAny>, unit_ns: u64) -> PyResult<u64> {
     let read = match value.extract::<f64>() {
-        Ok(number) if !value.is_instance_of::<pyo3::types::PyBool>() => Span::from_number(number, Span::from_nanos(unit_ns)),
+        Ok(number) if !value.is_instance_of::<pyo3::types::PyBool>() => {
+            Span::from_number(number, Span::from_nanos(unit_ns))
+        }
         _ => Span::parse(&value.str()?.to_string_lossy()),
     };
-    read.map(Span::as_nanos).map_err(|e| error(py, "ConfigError", ("duration", value.repr()?.to_string(), e.to_string())))
+    let shown = value.repr()?.to_string_lossy().into_owned();
+    read.map(Span::as_nanos).map_err(|e| error(py, "ConfigError", ("duration", shown, e.to_string())))
 }

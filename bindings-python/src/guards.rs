@@ -3,9 +3,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
+use reprieve::Span;
 use reprieve::guard::RunConfig;
 use reprieve::policy::Millionths;
-use reprieve::Span;
 
 use crate::policy::Policy;
 use crate::{error, now};
@@ -65,12 +65,8 @@ impl Guards {
     /// The changes of breakers since the last time, as JSON.
     fn take_transitions(&self) -> Vec<String> {
         let taken = self.lock().take_transitions();
-        taken.iter().map(|t| serde_line(t)).collect()
+        taken.iter().map(reprieve::guard::Transition::to_json).collect()
     }
-}
-
-fn serde_line(t: &reprieve::guard::Transition) -> String {
-    t.to_json()
 }
 
 /// A run: a budget, a deadline and a gate that its calls share.
@@ -88,7 +84,8 @@ impl Run {
     /// A run of this JSON: attempts, tokens, cost, `deadline` (nanoseconds on the native clock), estimates.
     #[new]
     fn new(py: Python<'_>, config: &str) -> PyResult<Run> {
-        let config = RunConfig::from_json(config).map_err(|e| error(py, "ConfigError", ("run", config, e.to_string())))?;
+        let config =
+            RunConfig::from_json(config).map_err(|e| error(py, "ConfigError", ("run", config, e.to_string())))?;
         Ok(Run(Mutex::new(reprieve::guard::Run::new(config))))
     }
 

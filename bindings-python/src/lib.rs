@@ -4,8 +4,8 @@
 //! the core.
 
 mod call;
-mod fast;
 mod failure;
+mod fast;
 mod guards;
 mod policy;
 
@@ -28,7 +28,7 @@ fn now_ns() -> u64 {
 }
 
 /// An error of the package's own, by the name it has in `reprieve._errors`.
-fn error(py: Python<'_>, class: &str, args: impl pyo3::call::PyCallArgs<'_>) -> PyErr {
+fn error<'py>(py: Python<'py>, class: &str, args: impl pyo3::call::PyCallArgs<'py>) -> PyErr {
     let made = py.import("reprieve._errors").and_then(|m| m.getattr(class)).and_then(|class| class.call1(args));
     match made {
         Ok(error) => PyErr::from_value(error),

@@ -131,7 +131,11 @@ fn input(value: &Bound<'_, PyAny>) -> PyResult<Input> {
         Ok(Input::Text(format!("{micros}us")))
     } else if let Ok(map) = value.cast::<PyMapping>() {
         let items = map.items()?;
-        items.iter().map(|item| Ok((item.get_item(0)?.str()?.to_string_lossy().into_owned(), input(&item.get_item(1)?)?))).collect::<PyResult<_>>().map(Input::Map)
+        items
+            .iter()
+            .map(|item| Ok((item.get_item(0)?.str()?.to_string_lossy().into_owned(), input(&item.get_item(1)?)?)))
+            .collect::<PyResult<_>>()
+            .map(Input::Map)
     } else if value.is_instance_of::<PyList>()
         || value.is_instance_of::<PyTuple>()
         || value.is_instance_of::<PySet>()

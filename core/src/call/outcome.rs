@@ -4,9 +4,9 @@
 use super::{Asked, Call, State};
 use crate::Span;
 use crate::action::{Action, Misuse, Outcome, RetryReason, Step, StopReason};
+use crate::backoff::Point;
 use crate::failure::{Category, Failure, Kind};
 use crate::guard::{Answer, Asks, Purpose, RefusedBy, Settle, Verdict};
-use crate::backoff::Point;
 use crate::policy::{Nested, SideEffects, StreamMode};
 use crate::trace::{Decision, Receipt};
 
@@ -61,6 +61,10 @@ impl Call {
         self.note_return(self.target, failure.retry_after);
         self.tell(Settle::Failed { target: self.target, kind: failure.kind, retry_after: failure.retry_after });
 
+        // A bench's probe is one attempt: the account may be probed again, by this call too.
+        if let Some(permit) = self.on_target.bench.take() {
+            self.tell(Settle::Bench { target: self.target, permit, verdict: Verdict::Released });
+        }
         self.event("attempt_failed", |event| {
             event.kind = Some(failure.kind.name());
             event.category = Some(failure.kind.category().name());
