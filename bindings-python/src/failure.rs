@@ -122,6 +122,12 @@ pub fn kinds() -> Vec<(&'static str, &'static str, bool, bool)> {
     Kind::all().map(|k| (k.name(), k.category().name(), k.service_fault(), k.alert())).collect()
 }
 
+/// What a stop reason says to whoever is on call.
+#[pyfunction]
+pub fn says(reason: &str) -> &'static str {
+    reprieve::StopReason::from_name(reason).map_or("the call ended", reprieve::StopReason::says)
+}
+
 /// The text with personal data and secrets masked; `off` names the sets to leave.
 #[pyfunction]
 #[pyo3(signature = (text, off=Vec::new()))]

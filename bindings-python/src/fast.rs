@@ -5,7 +5,7 @@
 //! are used instead (`set_fast(False)`).
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -33,6 +33,15 @@ static FAST: AtomicBool = AtomicBool::new(true);
 #[pyfunction]
 pub fn set_fast(on: bool) {
     FAST.store(on, Ordering::Relaxed);
+}
+
+/// How many attempts are context variables just now: while there are any, a call must look whether it is inside one.
+static OPEN: AtomicIsize = AtomicIsize::new(0);
+
+/// An attempt has begun (1) or ended (-1) that is a context variable.
+#[pyfunction]
+pub fn open_attempts(change: isize) {
+    OPEN.fetch_add(change, Ordering::Relaxed);
 }
 
 /// The innermost attempt on this thread that the happy path runs: the policy, when it began, when it must end, and its
@@ -106,7 +115,7 @@ impl Retrying {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
         let function = self.function.bind(py);
-        if !self.plain || !FAST.load(Ordering::Relaxed) || FRAMES.with_borrow(|frames| !frames.is_empty()) {
+        if !self.plain || !FAST.load(Ordering::Relaxed) || inside(py)? {
             return self.driver.bind(py).call1((&self.owner, function, args, kwargs, py.None()));
         }
         let began = now().as_nanos();
@@ -134,9 +143,23 @@ impl Retrying {
         method_type(slf.py())?.call1((slf, instance))
     }
 
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        Ok(format!("<{} under {}>", slf.get().function.bind(slf.py()).repr()?, slf.get().owner.bind(slf.py()).repr()?))
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<reprieve {}>", self.function.bind(py).repr()?))
     }
+}
+
+/// An outer attempt is visible here.
+fn inside(py: Python<'_>) -> PyResult<bool> {
+    static CURRENT: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
+    if FRAMES.with_borrow(|frames| !frames.is_empty()) {
+        return Ok(true);
+    }
+    if OPEN.load(Ordering::Relaxed) <= 0 {
+        return Ok(false);
+    }
+    let current = CURRENT
+        .get_or_try_init(py, || py.import("reprieve._current")?.getattr("current_attempt").map(Bound::unbind))?;
+    Ok(!current.bind(py).call0()?.is_none())
 }
 
 fn method_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {

@@ -41,9 +41,9 @@ mod _native {
     #[pymodule_export]
     use super::call::{Action, Call};
     #[pymodule_export]
-    use super::failure::{Failure, classify, kinds, mask, parse_duration};
+    use super::failure::{Failure, classify, kinds, mask, parse_duration, says};
     #[pymodule_export]
-    use super::fast::{Retrying, current_frame, set_fast};
+    use super::fast::{Retrying, current_frame, open_attempts, set_fast};
     #[pymodule_export]
     use super::guards::{Guards, Run};
     #[pymodule_export]

@@ -87,6 +87,25 @@ impl Policy {
         p.breaker.is_some() || p.retry_budget.is_some() || p.cooldown.is_some() || p.shed.is_some()
     }
 
+    /// Attempts, time and targets, for people.
+    #[getter]
+    fn summary(&self) -> String {
+        let (p, targets) = (&self.0, self.targets().join(" -> "));
+        format!("{} attempts within {} on {targets}", p.max_attempts, p.total_timeout)
+    }
+
+    /// How many attempts the first target may get.
+    #[getter]
+    fn max_attempts_of_first(&self) -> u32 {
+        let own = self.0.targets[0].max_attempts.unwrap_or(self.0.max_attempts);
+        self.0.max_attempts_total.map_or(own, |total| own.min(total))
+    }
+
+    /// The same policy with no more than `most` attempts on any target.
+    fn capped(&self, most: u32) -> Policy {
+        Policy(self.0.capped(most))
+    }
+
     /// How long the first attempt may take, in nanoseconds.
     #[getter]
     fn first_timeout_ns(&self) -> u64 {
