@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from . import _errors, _faults, _native
 from ._clock import clock
-from ._current import CURRENT, Attempt, Ids, current_attempt
+from ._current import CURRENT, Attempt, Facts, Ids, current_attempt
 from ._errors import AttemptTimeout, ConfigError, RetryError, RetryExhausted
 from ._evidence import evidence_of
 from ._result import Result
@@ -66,19 +66,11 @@ class Session:
     def attempt(self, action: Action) -> Attempt:
         """Makes the attempt visible to the function. Undone by its outcome."""
         assert action.number is not None and action.target is not None and action.timeout_ns is not None
-        ends_by = clock().now() + action.timeout_ns
-        self._attempt = Attempt(
-            action.number,
-            action.target,
-            action.timeout_ns,
-            ends_by,
-            self.call.is_last,
-            self._ids,
-            self.policy.connect_timeout,
-            self.run,
-        )
+        connect_timeout, run = self.policy.connect_timeout, self.run
+        facts = Facts(action.number, action.target, action.timeout_ns, self.call.is_last, connect_timeout, run)
+        self._attempt = Attempt(facts, clock().now(), self._ids)
         self._reset_to = CURRENT.set(self._attempt)
-        _native.open_attempts(1)
+        _native.enter()
         return self._attempt
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -238,12 +230,12 @@ class Session:
         if attempt is None:
             return 0
         attempt.ended = True
-        _native.open_attempts(-1)
+        _native.leave()
         try:
             CURRENT.reset(self._reset_to)
         except ValueError:  # the driver goes on in another context: nothing of the attempt is visible there
             pass
-        return attempt.ends_by - int(attempt.timeout * 1e9)
+        return attempt.began
 
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
         text = outcome if isinstance(outcome, str) else as_json(outcome)
