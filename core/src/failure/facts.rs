@@ -141,7 +141,7 @@ fn message<'a>(evidence: &'a Evidence, document: &'a Document<'a>, error: Option
         return Some(text);
     }
     let said = error.and_then(|error| {
-        let text = |key: &&str| Some(error.object.get(*key)?.as_str()?).filter(|text| !text.trim().is_empty());
+        let text = |key: &&str| Some(error.object.get(*key)?.as_str()?).filter(|text| !cut(text).trim().is_empty());
         let around = || error.outer.get("message").and_then(Value::as_str);
         MESSAGES.iter().find_map(text).or_else(|| error.outer.get("error")?.as_str()).or_else(around)
     });

@@ -9,9 +9,16 @@ use serde_json::Value;
 use super::answer;
 use super::body::{Document, ErrorBody, LONGEST_PLAIN};
 
+/// How a stream's first line begins: a field, a comment, or JSON where the gateway left `data:` out.
+const STARTS: [&str; 7] = ["data:", "event:", "id:", "retry:", ":", "{", "["];
+
 /// The telling frame of `text`: the first that holds an error, else the last that says how the answer ended, else the
 /// last that is JSON. `None` when the text is no event stream.
 pub(super) fn read(text: &str) -> Option<Document<'_>> {
+    // What a page or a prose text quotes further down is no frame.
+    if !STARTS.iter().any(|start| text.starts_with(start)) {
+        return None;
+    }
     let mut frames = Frames { text };
     let mut telling: Option<Value> = None;
     let mut any = false;
