@@ -194,7 +194,7 @@ fn no_input_panics_and_what_comes_out_is_bounded() {
         "ratelimit-reset-é",
     ];
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
-    for round in 0..40_000 {
+    for round in 0..5_000 {
         let text = soup(&mut random);
         let evidence = Evidence {
             status: [None, Some(200), Some(429), Some(499), Some(500), Some(u16::MAX)][random.next(6)],
