@@ -13,7 +13,7 @@ use super::body::{Document, ErrorBody, LONGEST_PLAIN};
 const STARTS: [&str; 7] = ["data:", "event:", "id:", "retry:", ":", "{", "["];
 
 /// The telling frame of `text`: the first that holds an error, else the last that says how the answer ended, else the
-/// last that is JSON. `None` when the text is no event stream.
+/// first that is JSON. `None` when the text is no event stream.
 pub(super) fn read(text: &str) -> Option<Document<'_>> {
     // What a page or a prose text quotes further down is no frame.
     if !STARTS.iter().any(|start| text.starts_with(start)) {
@@ -21,12 +21,10 @@ pub(super) fn read(text: &str) -> Option<Document<'_>> {
     }
     let mut frames = Frames { text };
     let mut telling: Option<Value> = None;
-    let mut any = false;
     while let Some(frame) = frames.next() {
         let joined = frame.data();
         match serde_json::from_str::<Value>(&joined) {
             Ok(value @ (Value::Object(_) | Value::Array(_))) => {
-                any = true;
                 if ErrorBody::find(&value).is_some_and(|e| e.explicit) {
                     return Some(framed(value));
                 }
@@ -35,10 +33,10 @@ pub(super) fn read(text: &str) -> Option<Document<'_>> {
                 }
             }
             _ if frame.error => return Some(message(joined)),
-            _ => any |= frame.data.is_some(),
+            _ => {}
         }
     }
-    telling.map(framed).or(any.then_some(Document::Nothing))
+    Some(telling.map_or(Document::Nothing, framed))
 }
 
 fn framed(value: Value) -> Document<'static> {
