@@ -1,11 +1,11 @@
 //! `begin`: may an attempt start, and on which target? In this order: cancelled, too early, time left, guards, attempt.
 
 use super::{Asked, Call, State};
+use crate::Span;
 use crate::action::{Action, Misuse, RetryReason, Step, StopReason};
 use crate::guard::{Answer, Asks, Grant, Purpose, Refusal, RefusedBy, Settle, Verdict};
 use crate::jitter::{DrawFor, draw};
 use crate::policy::Millionths;
-use crate::Span;
 use crate::trace::{Decision, Receipt};
 
 impl Call {

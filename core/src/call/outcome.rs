@@ -4,9 +4,9 @@
 use super::{Asked, Call, State};
 use crate::Span;
 use crate::action::{Action, Misuse, Outcome, RetryReason, Step, StopReason};
+use crate::backoff::Point;
 use crate::failure::{Category, Failure, Kind};
 use crate::guard::{Answer, Asks, Purpose, RefusedBy, Settle, Verdict};
-use crate::backoff::Point;
 use crate::policy::{Nested, SideEffects, StreamMode};
 use crate::trace::{Decision, Receipt};
 

@@ -140,12 +140,7 @@ impl Call {
     ///
     /// # Errors
     /// [`SnapshotError`]; nothing is resumed.
-    pub fn restore(
-        json: &str,
-        now: Span,
-        wall_now_ms: u64,
-        options: Restore,
-    ) -> Result<(Call, Step), SnapshotError> {
+    pub fn restore(json: &str, now: Span, wall_now_ms: u64, options: Restore) -> Result<(Call, Step), SnapshotError> {
         let mut call = read(json, wall_now_ms, options)?;
         if call.began_at_all() {
             call.origin = Some(now);
@@ -238,7 +233,9 @@ fn text(saved: &Saved) -> String {
 
 /// FNV-1a, 64 bits: enough against accidents, and not meant against intent.
 fn checksum(saved: &Saved) -> u64 {
-    text(saved).bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
+    text(saved)
+        .bytes()
+        .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
 }
 
 fn save_receipt(r: &Receipt) -> SavedReceipt {
@@ -373,7 +370,10 @@ fn load_receipt(r: SavedReceipt) -> Result<Receipt, SnapshotError> {
         first_item: r.first_item.map(span),
         delivered: r.delivered,
         failure: r.failure,
-        refused_by: r.refused_by.map(|n| named(&n, |n| StopReason::from_name(n).and_then(RefusedBy::from_reason))).transpose()?,
+        refused_by: r
+            .refused_by
+            .map(|n| named(&n, |n| StopReason::from_name(n).and_then(RefusedBy::from_reason)))
+            .transpose()?,
         decision: named(&r.decision, Decision::from_name)?,
         reason: maybe(r.reason)?,
         backoff: r.backoff.map(span),

@@ -67,58 +67,30 @@ pub(crate) struct CodeRow {
 
 /// The type says what happened, and the request may have been executed.
 const fn firm(name: &'static str, kind: Kind) -> TypeRow {
-    TypeRow {
-        name,
-        kind,
-        sent: true,
-        weak: false,
-    }
+    TypeRow { name, kind, sent: true, weak: false }
 }
 
 /// The type says what happened, and that nothing was sent.
 const fn unsent(name: &'static str, kind: Kind) -> TypeRow {
-    TypeRow {
-        name,
-        kind,
-        sent: false,
-        weak: false,
-    }
+    TypeRow { name, kind, sent: false, weak: false }
 }
 
 /// A wrapper or a base: look further.
 const fn weak(name: &'static str, kind: Kind) -> TypeRow {
-    TypeRow {
-        name,
-        kind,
-        sent: true,
-        weak: true,
-    }
+    TypeRow { name, kind, sent: true, weak: true }
 }
 
 /// As `weak`, of the phase before anything is sent.
 const fn weak_unsent(name: &'static str, kind: Kind) -> TypeRow {
-    TypeRow {
-        name,
-        kind,
-        sent: false,
-        weak: true,
-    }
+    TypeRow { name, kind, sent: false, weak: true }
 }
 
 const fn code(code: &'static str, kind: Kind) -> CodeRow {
-    CodeRow {
-        code,
-        kind,
-        sent: true,
-    }
+    CodeRow { code, kind, sent: true }
 }
 
 const fn code_unsent(code: &'static str, kind: Kind) -> CodeRow {
-    CodeRow {
-        code,
-        kind,
-        sent: false,
-    }
+    CodeRow { code, kind, sent: false }
 }
 
 pub(crate) const TYPES: &[TypeRow] = &[
@@ -156,14 +128,8 @@ pub(crate) const TYPES: &[TypeRow] = &[
     weak("APIConnectionError", Kind::Transport),
     weak("APIResponseValidationError", Kind::SchemaInvalid),
     firm("openai.LengthFinishReasonError", Kind::Truncated),
-    firm(
-        "openai.ContentFilterFinishReasonError",
-        Kind::ContentFiltered,
-    ),
-    firm(
-        "openai.WebSocketConnectionClosedError",
-        Kind::StreamInterrupted,
-    ),
+    firm("openai.ContentFilterFinishReasonError", Kind::ContentFiltered),
+    firm("openai.WebSocketConnectionClosedError", Kind::StreamInterrupted),
     weak_unsent("openai.SubjectTokenProviderError", Kind::AuthFailed),
     unsent("anthropic.CredentialsError", Kind::AuthFailed),
     unsent("anthropic.WorkloadIdentityError", Kind::AuthFailed),
@@ -275,10 +241,7 @@ pub(crate) const TYPES: &[TypeRow] = &[
     unsent("google.RefreshError", Kind::AuthFailed),
     weak_unsent("google.TransportError", Kind::Transport),
     firm("google.UnknownApiResponseError", Kind::ParseError),
-    firm(
-        "google.ContinuationInterruptedError",
-        Kind::StreamInterrupted,
-    ),
+    firm("google.ContinuationInterruptedError", Kind::StreamInterrupted),
     // Other Python.
     firm("websockets.ConnectionClosed", Kind::StreamInterrupted),
     firm("pydantic_core.ValidationError", Kind::SchemaInvalid),
@@ -341,10 +304,7 @@ pub(crate) const OS_CODES: &[CodeRow] = &[
     code("UND_ERR_HEADERS_TIMEOUT", Kind::Timeout),
     code("UND_ERR_BODY_TIMEOUT", Kind::Timeout),
     code("UND_ERR_SOCKET", Kind::Transport),
-    code(
-        "UND_ERR_RES_CONTENT_LENGTH_MISMATCH",
-        Kind::StreamInterrupted,
-    ),
+    code("UND_ERR_RES_CONTENT_LENGTH_MISMATCH", Kind::StreamInterrupted),
     code("UND_ERR_DESTROYED", Kind::Transport),
     code_unsent("UND_ERR_CLOSED", Kind::Transport),
     code_unsent("UND_ERR_PRX_TLS", Kind::Transport),

@@ -85,9 +85,8 @@ pub fn verb(what: &Value) -> (&str, &Value) {
         return (word, &Value::Null);
     }
     let object = what.as_object().expect("`do` is a word or an object");
-    let verbs = [
-        "success", "failure", "evidence", "call", "snapshot", "restore", "report", "run_cancel", "begin", "cancel",
-    ];
+    let verbs =
+        ["success", "failure", "evidence", "call", "snapshot", "restore", "report", "run_cancel", "begin", "cancel"];
     let (name, body) =
         object.iter().find(|(name, _)| verbs.contains(&name.as_str())).unwrap_or_else(|| panic!("no verb in {what}"));
     (name, body)
