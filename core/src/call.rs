@@ -112,6 +112,8 @@ struct OnTarget {
     previous: Option<Span>,
     breaker: Option<Permit>,
     bench: Option<Permit>,
+    /// The breaker's state that the attempt was admitted in, which outlives the permit.
+    under: Option<&'static str>,
     /// What the retry budget charged for the attempt under way.
     cost: u32,
     /// The last failure here was the service's fault.
