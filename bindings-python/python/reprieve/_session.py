@@ -68,9 +68,8 @@ class Session:
         assert action.number is not None and action.target is not None and action.timeout_ns is not None
         connect_timeout, run = self.policy.connect_timeout, self.run
         facts = Facts(action.number, action.target, action.timeout_ns, self.call.is_last, connect_timeout, run)
-        self._attempt = Attempt(facts, clock().now(), self._ids)
+        self._attempt = Attempt(facts, clock().now()).named(self._ids)
         self._reset_to = CURRENT.set(self._attempt)
-        _native.enter()
         return self._attempt
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -211,7 +210,9 @@ class Session:
         if started is not None:
             return _native.Call.started(self.policy, ids.seed, started.began, ids=named, unmask=unmask)
         if outer is not None and self.policy.nested == "refuse":
-            raise ConfigError("nested", '"refuse"', f"no outer attempt; this call is inside attempt {outer.number} of a call")
+            raise ConfigError(
+                "nested", '"refuse"', f"no outer attempt; this call is inside attempt {outer.number} of a call"
+            )
         return _native.Call(
             _capped(self.policy),
             ids.seed,
@@ -230,7 +231,6 @@ class Session:
         if attempt is None:
             return 0
         attempt.ended = True
-        _native.leave()
         try:
             CURRENT.reset(self._reset_to)
         except ValueError:  # the driver goes on in another context: nothing of the attempt is visible there
@@ -347,7 +347,9 @@ def _reclassified(classify: Callable[[Exception], Any], error: Exception, failur
         said = classify(error)
         if said is None or isinstance(said, _native.Failure):
             return said or failure
-        return _native.Failure.from_json(as_json({**json.loads(failure.to_json()), "kind": said, "category": None, "decided_by": "classify"}))
+        return _native.Failure.from_json(
+            as_json({**json.loads(failure.to_json()), "kind": said, "category": None, "decided_by": "classify"})
+        )
 
     apply.__qualname__ = getattr(classify, "__qualname__", "classify")
     answer: Failure | None = _asked("classify", apply, error)
