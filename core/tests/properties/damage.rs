@@ -119,7 +119,7 @@ fn edited(saved: &str, which: Index, number: u64) -> String {
     let digit = |i: usize| saved.as_bytes().get(i).is_some_and(u8::is_ascii_digit);
     let starts: Vec<_> = (1..saved.len()).filter(|i| digit(*i) && saved.as_bytes()[i - 1] == b':').collect();
     let start = starts[which.index(starts.len())];
-    let end = (start..).find(|i| !digit(*i)).expect("JSON ends in a brace");
+    let end = (start..saved.len()).find(|i| !digit(*i)).expect("JSON ends in a brace");
     format!("{}{number}{}", &saved[..start], &saved[end..])
 }
 

@@ -33,7 +33,8 @@ pub enum Cancel {
 pub fn policy() -> impl Strategy<Value = Policy> {
     let bounds = (1..6u32, option::of(1..9u32), option::of(span(30_000)), 1..120_000u64, 0..3_000u64);
     let waits = (backoff(), jitter(), span(60_000), 0..=1_000_000u32, option::of(span(60_000)));
-    let kinds = (subsequence(names(&Kind::all().filter(may_retry).collect::<Vec<_>>()), 0..14), kind_overrides());
+    let kinds =
+        (subsequence(names(&Kind::all().filter(|kind| may_retry(*kind)).collect::<Vec<_>>()), 0..14), kind_overrides());
     (bounds, waits, kinds, vec(target(), 1..4), flags()).prop_map(|(bounds, waits, kinds, targets, flags)| {
         let (max_attempts, total, attempt_timeout, total_ms, least) = bounds;
         let (backoff, jitter, retry_after, spread, max_total_wait) = waits;
@@ -199,7 +200,7 @@ fn flags() -> impl Strategy<Value = Map<String, Value>> {
         })
 }
 
-fn may_retry(kind: &Kind) -> bool {
+fn may_retry(kind: Kind) -> bool {
     kind.category().name() != "control" && !matches!(kind, Kind::NoEvidence | Kind::BusinessRejection)
 }
 
