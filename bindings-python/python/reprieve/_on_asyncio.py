@@ -6,6 +6,7 @@ Written against the loop itself, so that Python 3.10, which has no `asyncio.time
 from __future__ import annotations
 
 import asyncio
+import sys
 from asyncio import events
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,9 @@ class _Cut:
             raise RuntimeError("reprieve drives coroutines inside of tasks")
         self.task = task
         self.cause: str | None = None
-        self.before = task.cancelling() if hasattr(task, "cancelling") else 0
+        self.before = 0
+        if sys.version_info >= (3, 11):
+            self.before = task.cancelling()
 
     def __call__(self, cause: str) -> None:
         if self.cause is None and not self.task.done():
@@ -42,9 +45,9 @@ class _Cut:
 
     def undo(self) -> bool:
         """Takes the cancellation back. False when somebody else has cancelled the task as well."""
-        if not hasattr(self.task, "uncancel"):
-            return True
-        return self.task.uncancel() <= self.before
+        if sys.version_info >= (3, 11):
+            return self.task.uncancel() <= self.before
+        return True
 
 
 async def bare_attempt(
@@ -73,7 +76,11 @@ async def bare_attempt(
 
 
 async def attempt(
-    session: Session, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any], timeout: float
+    session: Session,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    timeout: float,
 ) -> Any:
     """An attempt that its timeout, its event, its handle and its run can cut."""
     from ._aio import Abandoned, TimedOut

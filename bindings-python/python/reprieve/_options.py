@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from . import _native
 from ._errors import ConfigError
@@ -96,7 +96,7 @@ def _seed(value: object) -> str | None:
 
 
 def _targets(value: object) -> str | None:
-    ok = isinstance(value, Mapping) and all(callable(f) for f in value.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    ok = isinstance(value, Mapping) and all(map(callable, cast("Mapping[str, object]", value).values()))
     return None if ok else "a mapping from target id to function"
 
 

@@ -28,7 +28,7 @@ class Bound:
 
     def __init__(self, policy: Policy, options: Options) -> None:
         self._policy = policy
-        self._native = policy._native
+        self._native: _native.Policy = policy._native
         self._options = options
 
     @property
@@ -236,19 +236,22 @@ class Policy(Bound):
 
 def is_coroutine_function(function: object) -> bool:
     """Also for partials, and for objects whose `__call__` is one."""
-    while isinstance(function, functools.partial):
-        function = cast("functools.partial[Any]", function).func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
+    return any(map(inspect.iscoroutinefunction, _bodies(function)))
+
+
+def _bodies(function: object) -> tuple[object, object]:
+    """What runs when this is called: the function inside of partials, and the `__call__` of an object."""
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return inner, type(inner).__call__ if callable(inner) else None
 
 
 def _refuse_generators(function: object) -> None:
     """A generator's body runs when somebody iterates: a policy around its call would retry nothing."""
     if not callable(function):
         raise ConfigError("function", repr(function), "a function or a coroutine function")
-    inner: Any = function
-    while isinstance(inner, functools.partial):
-        inner = cast("functools.partial[Any]", inner).func
-    for candidate in (inner, getattr(inner, "__call__", None)):
+    for candidate in _bodies(function):
         if inspect.isgeneratorfunction(candidate) or inspect.isasyncgenfunction(candidate):
             raise TypeError(
                 f"{function!r} is a generator function; streams are not supported yet. "

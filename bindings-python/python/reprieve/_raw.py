@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import _native
 from ._evidence import evidence_of
@@ -38,7 +38,7 @@ class Call:
         run: Run | None = None,
         ends_by: int | None = None,
     ) -> None:
-        self._native = _native.Call(
+        self._native: _native.Call = _native.Call(
             policy._native,
             seed,
             ids=json.dumps(ids) if ids else None,
@@ -117,5 +117,6 @@ def classify(error: BaseException | None = None, /, *, policy: Policy | None = N
         evidence = {**evidence_of(error), **evidence}
     headers = evidence.get("headers")
     if isinstance(headers, dict):
-        evidence["headers"] = [[str(name), str(value)] for name, value in headers.items()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        pairs = cast("dict[object, object]", headers).items()
+        evidence["headers"] = [[str(name), str(value)] for name, value in pairs]
     return _native.classify(as_json(evidence), policy._native if policy else None)
