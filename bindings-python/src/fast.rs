@@ -12,13 +12,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::now;
-use crate::policy::{Policy, first_timeout};
 
 /// The first attempt of a call that is under way on this thread.
 struct Frame {
-    policy: Py<PyAny>,
+    owner: Py<PyAny>,
     began: u64,
-    ends_by: u64,
     /// What was drawn when somebody asked, for the call to keep.
     ids: Option<Py<PyAny>>,
 }
@@ -38,20 +36,27 @@ pub fn set_fast(on: bool) {
 /// How many attempts are context variables just now: while there are any, a call must look whether it is inside one.
 static OPEN: AtomicIsize = AtomicIsize::new(0);
 
-/// An attempt has begun (1) or ended (-1) that is a context variable.
+/// An attempt begins that is a context variable: the time, or zero where the happy path may not be taken.
 #[pyfunction]
-pub fn open_attempts(change: isize) {
-    OPEN.fetch_add(change, Ordering::Relaxed);
+pub fn enter() -> u64 {
+    OPEN.fetch_add(1, Ordering::Relaxed);
+    if FAST.load(Ordering::Relaxed) && FRAMES.with_borrow(Vec::is_empty) { now().as_nanos().max(1) } else { 0 }
 }
 
-/// The innermost attempt on this thread that the happy path runs: the policy, when it began, when it must end, and its
-/// ids, which `draw` makes the first time somebody asks.
+/// It has ended.
 #[pyfunction]
-pub fn current_frame(py: Python<'_>, draw: &Bound<'_, PyAny>) -> PyResult<Option<(Py<PyAny>, u64, u64, Py<PyAny>)>> {
+pub fn leave() {
+    OPEN.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// The innermost attempt on this thread that the happy path runs: the policy, when it began, and its ids, which `draw`
+/// makes the first time somebody asks.
+#[pyfunction]
+pub fn current_frame(py: Python<'_>, draw: &Bound<'_, PyAny>) -> PyResult<Option<(Py<PyAny>, u64, Py<PyAny>)>> {
     let found = FRAMES.with_borrow(|frames| {
-        frames.last().map(|f| (f.policy.clone_ref(py), f.began, f.ends_by, f.ids.as_ref().map(|i| i.clone_ref(py))))
+        frames.last().map(|f| (f.owner.clone_ref(py), f.began, f.ids.as_ref().map(|i| i.clone_ref(py))))
     });
-    let Some((policy, began, ends_by, ids)) = found else { return Ok(None) };
+    let Some((owner, began, ids)) = found else { return Ok(None) };
     let ids = match ids {
         Some(ids) => ids,
         None => {
@@ -64,7 +69,7 @@ pub fn current_frame(py: Python<'_>, draw: &Bound<'_, PyAny>) -> PyResult<Option
             ids
         }
     };
-    Ok(Some((policy, began, ends_by, ids)))
+    Ok(Some((owner, began, ids)))
 }
 
 /// Takes the frame away however the function ends.
@@ -97,14 +102,13 @@ pub struct Retrying {
     driver: Py<PyAny>,
     /// Nothing but the policy bounds the calls: no guard, sink, listener, run or other option.
     plain: bool,
-    timeout: u64,
 }
 
 #[pymethods]
 impl Retrying {
     #[new]
-    fn new(function: Py<PyAny>, owner: Py<PyAny>, driver: Py<PyAny>, policy: &Policy, plain: bool) -> Retrying {
-        Retrying { function, owner, driver, plain, timeout: first_timeout(&policy.0).as_nanos() }
+    fn new(function: Py<PyAny>, owner: Py<PyAny>, driver: Py<PyAny>, plain: bool) -> Retrying {
+        Retrying { function, owner, driver, plain }
     }
 
     #[pyo3(signature = (*args, **kwargs))]
@@ -119,8 +123,7 @@ impl Retrying {
             return self.driver.bind(py).call1((&self.owner, function, args, kwargs, py.None()));
         }
         let began = now().as_nanos();
-        let ends_by = began.saturating_add(self.timeout);
-        let running = Running::start(Frame { policy: self.owner.clone_ref(py), began, ends_by, ids: None });
+        let running = Running::start(Frame { owner: self.owner.clone_ref(py), began, ids: None });
         let result = function.call(args, kwargs);
         let frame = running.finish();
         match result {

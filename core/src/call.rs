@@ -5,7 +5,7 @@
 //! | --- | --- | --- | --- | --- |
 //! | Ready | Ask, Attempt, Stop | misuse | Ignored | Stop |
 //! | Asking to admit | misuse | Ask, Attempt, Retry (`cooling_down`), Stop | Ignored | Stop |
-//! | InFlight | misuse | misuse | Done, Ask, Retry, Fallback, Stop | Pending |
+//! | `InFlight` | misuse | misuse | Done, Ask, Retry, Fallback, Stop | Pending |
 //! | Asking to repeat | misuse | Retry, Fallback, Stop | Ignored | Stop |
 //! | Waiting | Retry (`too_early`), or as Ready | misuse | Ignored | Stop |
 //! | Ended | misuse; Stop once cancelled | Stop where an answer was due | Ignored | Stop |
@@ -114,6 +114,8 @@ struct OnTarget {
     previous: Option<Span>,
     breaker: Option<Permit>,
     bench: Option<Permit>,
+    /// The breaker's state that the attempt was admitted in, which outlives the permit.
+    under: Option<&'static str>,
     /// What the retry budget charged for the attempt under way.
     cost: u32,
     /// The last failure here was the service's fault.

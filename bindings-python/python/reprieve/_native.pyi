@@ -32,12 +32,15 @@ def parse_duration(value: object, unit_ns: int = 1_000_000_000) -> int:
 def set_fast(on: bool) -> None:
     """Whether calls may take the happy path. Off under a virtual clock and under greenlets."""
 
-def open_attempts(change: int) -> None:
-    """An attempt has begun (1) or ended (-1) that is a context variable."""
+def enter() -> int:
+    """An attempt begins that is a context variable: the time, or zero where the happy path may not be taken."""
 
-def current_frame(draw: Callable[[], Ids]) -> tuple[Caller, int, int, Ids] | None:
-    """The innermost attempt on this thread that the happy path runs: for whom, when it began, when it must end, and its
-    ids, which `draw` makes the first time somebody asks."""
+def leave() -> None:
+    """It has ended."""
+
+def current_frame(draw: Callable[[], Ids]) -> tuple[Caller, int, Ids] | None:
+    """The innermost attempt on this thread that the happy path runs: for whom, when it began, and its ids, which
+    `draw` makes the first time somebody asks."""
 
 @final
 class Policy:
@@ -340,9 +343,7 @@ class Run:
 class Retrying:
     """A function under a policy. Calls it; a failure is handed to the driver, with the first attempt already made."""
 
-    def __new__(
-        cls, function: Callable[..., Any], owner: Caller, driver: Callable[..., Any], policy: Policy, plain: bool
-    ) -> Retrying:
+    def __new__(cls, function: Callable[..., Any], owner: Caller, driver: Callable[..., Any], plain: bool) -> Retrying:
         """`driver(owner, function, args, kwargs, started)` runs the rest; `started` is the failed first attempt, or
         `None`. `plain`: nothing but the policy bounds the calls."""
 

@@ -73,7 +73,7 @@ class Bound:
             wrapped = _aio.wrap(self, cast("Callable[..., Any]", function))
             return cast("Callable[P, T]", functools.update_wrapper(wrapped, function))
         plain = self._options.plain and not self._native.guarded
-        retrying = _native.Retrying(function, self, _driver.run, self._native, plain)
+        retrying = _native.Retrying(function, self, _driver.run, plain)
         return cast("Callable[P, T]", functools.update_wrapper(cast("Any", retrying), function))
 
     def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from . import _errors, _faults, _native
 from ._clock import clock
-from ._current import CURRENT, Attempt, Ids, current_attempt
+from ._current import CURRENT, Attempt, Facts, Ids, current_attempt
 from ._errors import AttemptTimeout, ConfigError, RetryError, RetryExhausted
 from ._evidence import evidence_of
 from ._result import Result
@@ -69,19 +69,11 @@ class Session:
         assert action.number is not None
         assert action.target is not None
         assert action.timeout_ns is not None
-        ends_by = clock().now() + action.timeout_ns
-        self._attempt = Attempt(
-            action.number,
-            action.target,
-            action.timeout_ns,
-            ends_by,
-            self.call.is_last,
-            self._ids,
-            self.policy.connect_timeout,
-            self.run,
-        )
+        connect_timeout, run = self.policy.connect_timeout, self.run
+        facts = Facts(action.number, action.target, action.timeout_ns, self.call.is_last, connect_timeout, run)
+        self._attempt = Attempt(facts, clock().now(), self._ids)
         self._reset_to = CURRENT.set(self._attempt)
-        _native.open_attempts(1)
+        _native.enter()
         return self._attempt
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -243,10 +235,10 @@ class Session:
         if attempt is None:
             return 0
         attempt.ended = True
-        _native.open_attempts(-1)
+        _native.leave()
         with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
             CURRENT.reset(self._reset_to)
-        return attempt.ends_by - int(attempt.timeout * 1e9)
+        return attempt.began
 
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
         text = outcome if isinstance(outcome, str) else as_json(outcome)

@@ -80,6 +80,7 @@ impl Call {
             self.leave_target();
         }
         self.on_target.breaker = grant.breaker.or(self.on_target.breaker);
+        self.on_target.under = self.on_target.breaker.map(|p| if p.probe { "half_open" } else { "closed" });
         self.on_target.bench = grant.bench.or(self.on_target.bench);
         self.attempt(self.asked)
     }

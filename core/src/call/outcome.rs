@@ -181,7 +181,6 @@ impl Call {
     }
 
     fn receipt(&self, outcome: Outcome) -> Receipt {
-        let permit = self.on_target.breaker;
         Receipt {
             attempt: Some(self.attempts),
             retry_count: self.attempts - 1,
@@ -189,7 +188,7 @@ impl Call {
             first_item: self.first_item,
             delivered: outcome.delivered,
             failure: outcome.failure,
-            breaker: permit.map(|p| if p.probe { "half_open" } else { "closed" }),
+            breaker: self.on_target.under,
             usage: outcome.usage,
             ..self.receipt_for(self.target)
         }

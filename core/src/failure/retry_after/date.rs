@@ -40,6 +40,7 @@ pub(super) fn rfc3339(text: &str) -> Option<i64> {
     let zone = rest.find(['Z', 'z', '+', '-'])?;
     let (time, zone) = rest.split_at(zone);
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    // In units of a thousandth: the fraction in milliseconds.
     let fraction_ms = super::number::nanos(&format!("0.{fraction}"), 1000)?;
     let offset = match zone.as_bytes()[0] {
         b'Z' | b'z' => (zone.len() == 1).then_some(0)?,
