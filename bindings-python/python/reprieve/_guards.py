@@ -15,10 +15,14 @@ from ._clock import clock
 from ._errors import ConfigError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ._policy import Policy
+    from .types import BreakerFields
 
 P = ParamSpec("P")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _sets: weakref.WeakSet[Guards] = weakref.WeakSet()
 
@@ -80,12 +84,12 @@ class Breaker:
     ('pong', 'closed')
     """
 
-    def __init__(self, **config: Any) -> None:
+    def __init__(self, **config: Unpack[BreakerFields]) -> None:
         from ._policy import Policy
 
         self._policy = Policy(max_attempts=1, breaker=config)
 
-    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+    def __call__(self, function: F) -> F:
         return self._policy(function)
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -5,11 +5,31 @@ that one grammar, the core's, reads it in every language.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from ._current import Ids
 from ._options import Caller
 from .types import ActionKind, Category, Disposition, Kind, RetryAfterSource
+
+__all__ = [
+    "Action",
+    "Call",
+    "Failure",
+    "Guards",
+    "Policy",
+    "Retrying",
+    "Run",
+    "classify",
+    "current_frame",
+    "enter",
+    "kinds",
+    "leave",
+    "mask",
+    "now",
+    "parse_duration",
+    "says",
+    "set_fast",
+]
 
 def now() -> int:
     """Monotonic nanoseconds on the clock that calls are timed with."""
@@ -23,7 +43,7 @@ def classify(evidence: str, policy: Policy | None = None) -> Failure:
 def says(reason: str) -> str:
     """What a stop reason says to whoever is on call."""
 
-def mask(text: str, off: Sequence[str] = ()) -> str:
+def mask(text: str, off: Sequence[str] = ...) -> str:
     """The text with personal data and secrets masked; `off` names the sets to leave. Raises `ConfigError`."""
 
 def parse_duration(value: object, unit_ns: int = 1_000_000_000) -> int:
@@ -159,7 +179,7 @@ class Failure:
         """The failure as JSON, as an outcome takes it."""
 
     def __eq__(self, other: object, /) -> bool: ...
-    __hash__: None  # type: ignore[assignment]
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleMethodOverride]
 
 @final
 class Action:
@@ -235,13 +255,13 @@ class Call:
         ends_by: int | None = None,
         recorded: bool = True,
         heard: bool = False,
-        unmask: Sequence[str] = (),
+        unmask: Sequence[str] = ...,
     ) -> Call:
         """A call that has not begun. `ids` is JSON: `trace_id` and as needed `idempotency_key`, `scene`,
         `prompt_version`, `outer_trace_id`. `ends_by` is a moment."""
 
     @staticmethod
-    def started(policy: Policy, seed: int, t0: int, *, ids: str | None = None, unmask: Sequence[str] = ()) -> Call:
+    def started(policy: Policy, seed: int, t0: int, *, ids: str | None = None, unmask: Sequence[str] = ...) -> Call:
         """The call whose first attempt a driver began by itself at `t0`."""
 
     def begin(self, now_ns: int) -> Action: ...

@@ -11,18 +11,25 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
+
+if TYPE_CHECKING:
+    from ._guards import Guards, Run
+    from ._native import Failure
 
 __all__ = [
     "ActionKind",
     "BackoffFields",
     "BreakerFields",
+    "CallOptions",
     "Category",
     "CooldownFields",
     "Disposition",
     "Duration",
+    "Event",
+    "EvidenceFields",
     "JitterFields",
     "Kind",
     "KindFields",
@@ -37,6 +44,7 @@ __all__ = [
     "StreamFields",
     "TargetFields",
     "WhenFields",
+    "Writable",
 ]
 
 Duration = float | str | timedelta
@@ -258,3 +266,53 @@ class PolicyFields(TypedDict, total=False):
     cooldown: CooldownFields | None
     shed: ShedFields | None
     stream: StreamFields
+
+
+class Event(Protocol):
+    """What cancels: a `threading.Event`, an `asyncio.Event`, a `trio.Event`."""
+
+    def is_set(self) -> bool: ...
+
+
+class Writable(Protocol):
+    """An open file, as a sink."""
+
+    def write(self, text: str, /) -> object: ...
+
+
+class CallOptions(TypedDict, total=False):
+    """Everything that `bind` takes. `None` takes a thing back."""
+
+    scene: str | None
+    prompt_version: str | None
+    trace_id: str | None
+    seed: int | None
+    idempotency_key: str | None
+    classify: Callable[[Exception], str | Failure | None] | None
+    retry_if: Callable[[Exception, Failure], bool] | None
+    backoff: Callable[[Failure, int], Duration | None] | None
+    targets: Mapping[str, Callable[..., Any]] | None
+    guards: Guards | None
+    run: Run | None
+    sink: Callable[[str], object] | Writable | None
+    on_event: Callable[[dict[str, Any]], object] | None
+    cancel: Event | None
+    on_give_up: Literal["original", "wrapped"] | None
+    unmask: Iterable[str] | None
+
+
+class EvidenceFields(TypedDict, total=False):
+    """The raw facts of one failure, as far as they are known."""
+
+    status: int
+    headers: Mapping[str, str] | Sequence[tuple[str, str]]
+    body: object
+    message: str
+    error_types: Sequence[str]
+    os_code: str
+    provider_code: str
+    provider_type: str
+    in_stream: bool
+    cancelled: bool
+    inner_trace: str
+    wall_now_ms: int
