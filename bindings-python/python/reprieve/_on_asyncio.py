@@ -26,7 +26,7 @@ LOOK = 0.01
 running_loop = events._get_running_loop
 #: The task of a running loop. Before Python 3.12 `asyncio.current_task` is a slow way to look into this table.
 current_task: Callable[[Any], Any] = (
-    asyncio.current_task if sys.version_info >= (3, 12) else asyncio.tasks._current_tasks.get  # type: ignore[attr-defined]
+    asyncio.current_task if sys.version_info >= (3, 12) else vars(asyncio.tasks)["_current_tasks"].get
 )
 #: How often a task has been cancelled and not taken that back; Python 3.10 does not count.
 cancelling: Callable[[Any], int] | None = getattr(asyncio.Task, "cancelling", None)
@@ -38,8 +38,8 @@ def running() -> bool:
 
 
 class Deadlines:
-    """The deadlines of a loop's first attempts. An attempt joins under its task, and one timer is armed for the earliest
-    deadline: most attempts are over long before it, and never touch a timer."""
+    """The deadlines of a loop's first attempts. An attempt joins under its task, and one timer is armed for the
+    earliest deadline: most attempts are over long before it, and never touch a timer."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
         self.loop: Callable[[], asyncio.AbstractEventLoop | None] = weakref.ref(loop) if loop else lambda: None
