@@ -5,20 +5,18 @@
 //! are used instead (`set_fast(False)`).
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::now;
-use crate::policy::{Policy, first_timeout};
 
 /// The first attempt of a call that is under way on this thread.
 struct Frame {
-    policy: Py<PyAny>,
+    owner: Py<PyAny>,
     began: u64,
-    ends_by: u64,
     /// What was drawn when somebody asked, for the call to keep.
     ids: Option<Py<PyAny>>,
 }
@@ -35,23 +33,20 @@ pub fn set_fast(on: bool) {
     FAST.store(on, Ordering::Relaxed);
 }
 
-/// How many attempts are context variables just now: while there are any, a call must look whether it is inside one.
-static OPEN: AtomicIsize = AtomicIsize::new(0);
-
-/// An attempt has begun (1) or ended (-1) that is a context variable.
+/// The time, or zero where the happy path may not be taken: it is off, or a plain function's attempt is under way here.
 #[pyfunction]
-pub fn open_attempts(change: isize) {
-    OPEN.fetch_add(change, Ordering::Relaxed);
+pub fn fast_now() -> u64 {
+    if FAST.load(Ordering::Relaxed) && FRAMES.with_borrow(Vec::is_empty) { now().as_nanos().max(1) } else { 0 }
 }
 
-/// The innermost attempt on this thread that the happy path runs: the policy, when it began, when it must end, and its
-/// ids, which `draw` makes the first time somebody asks.
+/// The innermost attempt on this thread that the happy path runs: the policy, when it began, and its ids, which `draw`
+/// makes the first time somebody asks.
 #[pyfunction]
-pub fn current_frame(py: Python<'_>, draw: &Bound<'_, PyAny>) -> PyResult<Option<(Py<PyAny>, u64, u64, Py<PyAny>)>> {
+pub fn current_frame(py: Python<'_>, draw: &Bound<'_, PyAny>) -> PyResult<Option<(Py<PyAny>, u64, Py<PyAny>)>> {
     let found = FRAMES.with_borrow(|frames| {
-        frames.last().map(|f| (f.policy.clone_ref(py), f.began, f.ends_by, f.ids.as_ref().map(|i| i.clone_ref(py))))
+        frames.last().map(|f| (f.owner.clone_ref(py), f.began, f.ids.as_ref().map(|i| i.clone_ref(py))))
     });
-    let Some((policy, began, ends_by, ids)) = found else { return Ok(None) };
+    let Some((owner, began, ids)) = found else { return Ok(None) };
     let ids = match ids {
         Some(ids) => ids,
         None => {
@@ -64,7 +59,7 @@ pub fn current_frame(py: Python<'_>, draw: &Bound<'_, PyAny>) -> PyResult<Option
             ids
         }
     };
-    Ok(Some((policy, began, ends_by, ids)))
+    Ok(Some((owner, began, ids)))
 }
 
 /// Takes the frame away however the function ends.
@@ -97,14 +92,13 @@ pub struct Retrying {
     driver: Py<PyAny>,
     /// Nothing but the policy bounds the calls: no guard, sink, listener, run or other option.
     plain: bool,
-    timeout: u64,
 }
 
 #[pymethods]
 impl Retrying {
     #[new]
-    fn new(function: Py<PyAny>, owner: Py<PyAny>, driver: Py<PyAny>, policy: &Policy, plain: bool) -> Retrying {
-        Retrying { function, owner, driver, plain, timeout: first_timeout(&policy.0).as_nanos() }
+    fn new(function: Py<PyAny>, owner: Py<PyAny>, driver: Py<PyAny>, plain: bool) -> Retrying {
+        Retrying { function, owner, driver, plain }
     }
 
     #[pyo3(signature = (*args, **kwargs))]
@@ -119,8 +113,7 @@ impl Retrying {
             return self.driver.bind(py).call1((&self.owner, function, args, kwargs, py.None()));
         }
         let began = now().as_nanos();
-        let ends_by = began.saturating_add(self.timeout);
-        let running = Running::start(Frame { policy: self.owner.clone_ref(py), began, ends_by, ids: None });
+        let running = Running::start(Frame { owner: self.owner.clone_ref(py), began, ids: None });
         let result = function.call(args, kwargs);
         let frame = running.finish();
         match result {
@@ -148,18 +141,17 @@ impl Retrying {
     }
 }
 
-/// An outer attempt is visible here.
+/// An outer attempt is visible here: on the stack of this thread, or as a context variable.
 fn inside(py: Python<'_>) -> PyResult<bool> {
     static CURRENT: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
     if FRAMES.with_borrow(|frames| !frames.is_empty()) {
         return Ok(true);
     }
-    if OPEN.load(Ordering::Relaxed) <= 0 {
-        return Ok(false);
-    }
-    let current = CURRENT
-        .get_or_try_init(py, || py.import("reprieve._current")?.getattr("current_attempt").map(Bound::unbind))?;
-    Ok(!current.bind(py).call0()?.is_none())
+    let current = CURRENT.get_or_try_init(py, || {
+        py.import("reprieve._current")?.getattr("CURRENT")?.getattr("get").map(Bound::unbind)
+    })?;
+    let found = current.bind(py).call0()?;
+    Ok(!found.is_none() && !found.getattr("ended")?.is_truthy()?)
 }
 
 fn method_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {

@@ -126,7 +126,7 @@ impl Policy {
 }
 
 /// How long a call's first attempt may take.
-pub fn first_timeout(policy: &reprieve::Policy) -> Span {
+fn first_timeout(policy: &reprieve::Policy) -> Span {
     let own = policy.targets[0].attempt_timeout.or(policy.attempt_timeout);
     own.unwrap_or(Span::MAX).min(policy.total_timeout)
 }

@@ -5,7 +5,7 @@
 //! | --- | --- | --- | --- | --- |
 //! | Ready | Ask, Attempt, Stop | misuse | Ignored | Stop |
 //! | Asking to admit | misuse | Ask, Attempt, Retry (`cooling_down`), Stop | Ignored | Stop |
-//! | InFlight | misuse | misuse | Done, Ask, Retry, Fallback, Stop | Pending |
+//! | `InFlight` | misuse | misuse | Done, Ask, Retry, Fallback, Stop | Pending |
 //! | Asking to repeat | misuse | Retry, Fallback, Stop | Ignored | Stop |
 //! | Waiting | Retry (`too_early`), or as Ready | misuse | Ignored | Stop |
 //! | Ended | misuse; Stop once cancelled | Stop where an answer was due | Ignored | Stop |
@@ -114,6 +114,8 @@ struct OnTarget {
     previous: Option<Span>,
     breaker: Option<Permit>,
     bench: Option<Permit>,
+    /// The breaker's state that the attempt was admitted in, which outlives the permit.
+    under: Option<&'static str>,
     /// What the retry budget charged for the attempt under way.
     cost: u32,
     /// The last failure here was the service's fault.
@@ -253,9 +255,8 @@ impl Call {
 
     /// The attempt in flight has its first item: a stream's probe settles here.
     pub fn first_item(&mut self, now: Span) -> Vec<Settle> {
-        let now = self.at(now);
         if self.state == State::InFlight && self.first_item.is_none() {
-            self.first_item = Some(now);
+            self.first_item = Some(self.at(now));
             if self.on_target.breaker.is_some_and(|p| p.probe) {
                 self.verdict(Verdict::Success);
             }

@@ -129,6 +129,7 @@ impl World {
             }
             "restore" => self.restore(at, body),
             "report" => {
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and positive")]
                 let ratio = body["cost_ratio"].as_f64().map(|r| Millionths((r * 1e6).round() as u64));
                 self.guards.as_mut().ok_or("no guards")?.report(body["queue_depth"].as_u64(), ratio);
                 Ok(Value::Null)

@@ -6,13 +6,14 @@ A cancellation from outside is never retried.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from . import _native, _on_asyncio
 from ._clock import clock
-from ._current import CURRENT, Attempt, current_attempt
+from ._current import CURRENT, Attempt, Facts, current_attempt
 from ._session import Session, Started
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ async def drive(
             if action.kind == "attempt":
                 attempt = session.attempt(action)
                 try:
-                    value = await loop.attempt(session, session.function(function), args, kwargs, attempt.timeout)
+                    value = await loop.attempt(session, session.function(function), args, kwargs, attempt)
                 except TimedOut:
                     action = session.timed_out()
                 except Abandoned:
@@ -105,35 +106,53 @@ async def wait(loop: Any, session: Session, seconds: float) -> None:
 
 
 def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """The coroutine function under its policy. The first attempt is made with nothing but a timer and a context
-    variable; what else a call needs is made when it fails."""
-    plain = owner._options.plain and not owner._native.guarded
-    timeout_ns = owner._native.first_timeout_ns
-    timeout = timeout_ns / 1e9
-    target = owner._native.targets[0]
-    connect_timeout = owner._native.connect_timeout
-    is_last = owner._native.max_attempts_of_first == 1 and len(owner._native.targets) == 1
-    now, set_current, reset_current = _native.now, CURRENT.set, CURRENT.reset
-    attempt_on_asyncio, opened = _on_asyncio.bare_attempt, _native.open_attempts
+    """The coroutine function under its policy. On asyncio the first attempt is made with one object, a context variable
+    and a place among the deadlines of its loop; what else a call needs is made when it fails."""
+    if not owner._options.plain or owner._native.guarded:
+        return lambda *args, **kwargs: run(owner, function, args, kwargs)
+    first = Facts.of_first(owner._native)
+    timeout_ns = first.timeout_ns
+    current, set_current, reset_current = CURRENT.get, CURRENT.set, CURRENT.reset
+    fast_now, running_loop, current_task = _native.fast_now, _on_asyncio.running_loop, _on_asyncio.current_task
+    cancelling, undo = _on_asyncio.cancelling, _on_asyncio.undo
+    deadlines = _on_asyncio.NOWHERE
 
     async def call(*args: Any, **kwargs: Any) -> Any:
-        if not plain or clock().virtual or not _on_asyncio.running() or current_attempt() is not None:
+        nonlocal deadlines
+        loop = running_loop()
+        if loop is None or (current() is not None and current_attempt() is not None):
             return await run(owner, function, args, kwargs)
-        began = now()
-        attempt = Attempt(1, target, timeout_ns, began + timeout_ns, is_last, None, connect_timeout)
+        began = fast_now()
+        if began == 0:  # a virtual clock, or inside of an attempt of a plain function
+            return await run(owner, function, args, kwargs)
+        if deadlines.loop() is not loop:
+            deadlines = _on_asyncio.deadlines_of(loop)
+        here, task = deadlines, current_task(loop)
+        attempt = here.active[task] = Attempt(first, began)
+        if cancelling is not None:
+            attempt.cancelling = cancelling(task)
+        if began + timeout_ns < here.armed_for:
+            here.arm(began + timeout_ns)
         token = set_current(attempt)
-        opened(1)
+        error: Exception
         try:
-            return await attempt_on_asyncio(function, args, kwargs, timeout)
-        except Exception as error:
-            failed = Started(began, error, attempt.drawn)
+            return await function(*args, **kwargs)
+        except Exception as raised:
+            error = raised
+        except asyncio.CancelledError:
+            if attempt.cut is None or undo(attempt, task) is None:
+                raise
+            error = TimedOut()
         finally:
             attempt.ended = True
-            opened(-1)
+            del here.active[task]
+            if attempt.cut is not None:
+                undo(attempt, task)
             reset_current(token)
+        started = Started(began, error, attempt.drawn)
         try:
-            return await run(owner, function, args, kwargs, failed)
+            return await run(owner, function, args, kwargs, started)
         finally:
-            del failed
+            del error, started
 
     return call

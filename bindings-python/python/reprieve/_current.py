@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
 from ._clock import clock
 
 if TYPE_CHECKING:
     from ._guards import Run
-    from ._options import Caller
 
 
 class Ids:
@@ -47,39 +46,75 @@ def _span_trace_id() -> str | None:
         return None
 
 
+class Facts(NamedTuple):
+    """What is known of an attempt before it begins. For a first attempt it is the same in every call."""
+
+    number: int
+    target: str
+    timeout_ns: int
+    is_last: bool
+    connect_timeout: float | None
+    run: Run | None = None
+
+    @staticmethod
+    def of_first(policy: _native.Policy) -> Facts:
+        """Of the first attempt under this policy."""
+        is_last = policy.max_attempts_of_first == 1 and len(policy.targets) == 1
+        return Facts(1, policy.targets[0], policy.first_timeout_ns, is_last, policy.connect_timeout)
+
+
 class Attempt:
     """One attempt, as `current_attempt()` shows it to the function that makes it."""
 
-    __slots__ = ("_ids", "connect_timeout", "ended", "ends_by", "is_last", "number", "run", "target", "timeout")
+    # Defaults stand in the class: what does not happen on the happy path costs nothing there.
+    _ids: Ids | None = None
+    #: It is over: what still runs of it is no part of it.
+    ended = False
+    #: Why its task was cut, while it unwinds.
+    cut: str | None = None
+    #: How often its task had been cancelled before, where Python counts that.
+    cancelling = 0
 
-    def __init__(
-        self,
-        number: int,
-        target: str,
-        timeout_ns: int,
-        ends_by: int,
-        is_last: bool,
-        ids: Ids | None,
-        connect_timeout: float | None = None,
-        run: Run | None = None,
-    ) -> None:
-        #: Its number over the whole call, from 1.
-        self.number = number
-        #: The id of the target it is aimed at.
-        self.target = target
-        #: How long it may take, in seconds: hand it on to the client.
-        self.timeout = timeout_ns / 1e9
-        #: How long a connection may take to open, in seconds; never more than `timeout`.
-        self.connect_timeout = self.timeout if connect_timeout is None else min(connect_timeout, self.timeout)
-        #: No attempt can follow it.
-        self.is_last = is_last
-        #: When it must end, in nanoseconds on the driver's clock.
-        self.ends_by = ends_by
-        #: The run it belongs to.
-        self.run = run
-        #: It is over: what still runs of it is no part of it.
-        self.ended = False
-        self._ids = ids
+    def __init__(self, facts: Facts, began: int) -> None:
+        self._facts = facts
+        #: When it began, in nanoseconds on the driver's clock.
+        self.began = began
+
+    @property
+    def number(self) -> int:
+        """Its number over the whole call, from 1."""
+        return self._facts.number
+
+    @property
+    def target(self) -> str:
+        """The id of the target it is aimed at."""
+        return self._facts.target
+
+    @property
+    def timeout(self) -> float:
+        """How long it may take, in seconds: hand it on to the client."""
+        return self._facts.timeout_ns / 1e9
+
+    @property
+    def connect_timeout(self) -> float:
+        """How long a connection may take to open, in seconds; never more than `timeout`."""
+        own = self._facts.connect_timeout
+        return self.timeout if own is None else min(own, self.timeout)
+
+    @property
+    def is_last(self) -> bool:
+        """No attempt can follow it."""
+        return self._facts.is_last
+
+    @property
+    def ends_by(self) -> int:
+        """When it must end, in nanoseconds on the driver's clock."""
+        return self.began + self._facts.timeout_ns
+
+    @property
+    def run(self) -> Run | None:
+        """The run it belongs to."""
+        return self._facts.run
 
     @property
     def ids(self) -> Ids:
@@ -87,6 +122,11 @@ class Attempt:
         if self._ids is None:
             self._ids = Ids.draw()
         return self._ids
+
+    def named(self, ids: Ids) -> Attempt:
+        """The same attempt, under these names."""
+        self._ids = ids
+        return self
 
     @property
     def drawn(self) -> Ids | None:
@@ -133,11 +173,5 @@ def current_attempt() -> Attempt | None:
     frame = _native.current_frame(Ids.draw)
     if frame is None:
         return None
-    owner, began, ends_by, ids = frame
-    return _of_frame(owner, began, ends_by, ids)
-
-
-def _of_frame(owner: Caller, began: int, ends_by: int, ids: Ids) -> Attempt:
-    policy = owner._native
-    is_last = policy.max_attempts_of_first == 1 and len(policy.targets) == 1
-    return Attempt(1, policy.targets[0], ends_by - began, ends_by, is_last, ids, policy.connect_timeout)
+    owner, began, ids = frame
+    return Attempt(Facts.of_first(owner._native), began).named(ids)

@@ -6,100 +6,126 @@ Written against the loop itself, so that Python 3.10, which has no `asyncio.time
 from __future__ import annotations
 
 import asyncio
+import math
+import sys
+import weakref
 from asyncio import events
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from . import _native
+
 if TYPE_CHECKING:
+    from ._current import Attempt
     from ._session import Session
 
 #: How often an event that cannot call back is looked at, in seconds.
 LOOK = 0.01
 
 
+running_loop = events._get_running_loop
+#: The task of a running loop. Before Python 3.12 `asyncio.current_task` is a slow way to look into this table.
+current_task: Callable[[Any], Any] = (
+    asyncio.current_task if sys.version_info >= (3, 12) else vars(asyncio.tasks)["_current_tasks"].get
+)
+#: How often a task has been cancelled and not taken that back; Python 3.10 does not count.
+cancelling: Callable[[Any], int] | None = getattr(asyncio.Task, "cancelling", None)
+
+
 def running() -> bool:
     """Whether an asyncio loop runs on this thread."""
-    return events._get_running_loop() is not None
+    return running_loop() is not None
 
 
-class _Cut:
-    """Cancels the current task, once, and tells its own cancellation from somebody else's."""
+class Deadlines:
+    """The deadlines of a loop's first attempts. An attempt joins under its task, and one timer is armed for the
+    earliest deadline: most attempts are over long before it, and never touch a timer."""
 
-    __slots__ = ("before", "cause", "task")
+    def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self.loop: Callable[[], asyncio.AbstractEventLoop | None] = weakref.ref(loop) if loop else lambda: None
+        self.active: dict[Any, Attempt] = {}
+        #: When the timer will look, in nanoseconds on the native clock.
+        self.armed_for: float = math.inf
+        self._timer: asyncio.TimerHandle | None = None
 
-    def __init__(self) -> None:
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("reprieve drives coroutines inside of tasks")
-        self.task = task
-        self.cause: str | None = None
-        self.before = task.cancelling() if hasattr(task, "cancelling") else 0
+    def arm(self, moment: float) -> None:
+        """Looks at the deadlines at this moment, instead of at a later one."""
+        loop = self.loop()
+        if self._timer is not None:
+            self._timer.cancel()
+        if loop is not None:
+            self.armed_for = moment
+            # Rounded up: a timer that is early would only have to be armed again.
+            self._timer = loop.call_later(max(0.0, (moment - _native.now()) / 1e9) + 1e-6, self._look)
 
-    def __call__(self, cause: str) -> None:
-        if self.cause is None and not self.task.done():
-            self.cause = cause
-            self.task.cancel()
-
-    def undo(self) -> bool:
-        """Takes the cancellation back. False when somebody else has cancelled the task as well."""
-        if not hasattr(self.task, "uncancel"):
-            return True
-        return self.task.uncancel() <= self.before
+    def _look(self) -> None:
+        now = _native.now()
+        self._timer, self.armed_for = None, math.inf
+        for task, attempt in self.active.items():
+            if attempt.ends_by <= now:
+                cut(attempt, task)
+        if waiting := [attempt.ends_by for attempt in self.active.values() if attempt.cut is None]:
+            self.arm(min(waiting))
 
 
-async def bare_attempt(
-    function: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any], timeout: float
-) -> Any:
-    """An attempt that only its timeout can cut."""
-    from ._aio import TimedOut
+#: The deadlines of no loop.
+NOWHERE = Deadlines(None)
+_all: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Deadlines] = weakref.WeakKeyDictionary()
 
-    cut = _Cut()
-    timer = events.get_running_loop().call_later(timeout, cut, "timeout")
-    try:
-        value = await function(*args, **kwargs)
-    except asyncio.CancelledError:
-        if cut.cause is None or not cut.undo():
-            raise
-        raise TimedOut from None
-    except BaseException:
-        if cut.cause is not None:
-            cut.undo()
-        raise
-    finally:
-        timer.cancel()
-    if cut.cause is not None:
-        cut.undo()
-    return value
+
+def deadlines_of(loop: asyncio.AbstractEventLoop) -> Deadlines:
+    """The deadlines of this loop."""
+    if (found := _all.get(loop)) is None:
+        found = _all[loop] = Deadlines(loop)
+    return found
+
+
+def cut(attempt: Attempt, task: asyncio.Task[Any], why: str = "timeout") -> None:
+    """Cancels the attempt's task, once."""
+    if attempt.cut is None and not task.done():
+        attempt.cut = why
+        task.cancel()
+
+
+def undo(attempt: Attempt, task: Any) -> str | None:
+    """Takes a cut back: why it was made, or `None` when somebody else has cancelled the task as well."""
+    why, attempt.cut = attempt.cut, None
+    return why if cancelling is None or task.uncancel() <= attempt.cancelling else None
 
 
 async def attempt(
-    session: Session, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any], timeout: float
+    session: Session,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    made: Attempt,
 ) -> Any:
     """An attempt that its timeout, its event, its handle and its run can cut."""
     from ._aio import Abandoned, TimedOut
 
-    if session.deaf:
-        return await bare_attempt(function, args, kwargs, timeout)
-    cut = _Cut()
     loop = events.get_running_loop()
-    timer = loop.call_later(timeout, cut, "timeout")
-    watch = _watch(loop, session, lambda: cut("cancel") if session.cancelled() else None)
+    task = current_task(loop)
+    made.cancelling = 0 if cancelling is None else cancelling(task)
+    timer = loop.call_later(made.timeout, cut, made, task)
+
+    def woken() -> None:
+        if session.cancelled():
+            cut(made, task, "cancel")
+
+    watch = None if session.deaf else _watch(loop, session, woken)
     try:
-        value = await function(*args, **kwargs)
+        return await function(*args, **kwargs)
     except asyncio.CancelledError:
-        if cut.cause is None or not cut.undo():
+        why = undo(made, task) if made.cut else None
+        if why is None:
             raise
-        raise (TimedOut if cut.cause == "timeout" else Abandoned) from None
-    except BaseException:
-        if cut.cause is not None:
-            cut.undo()
-        raise
+        raise (TimedOut if why == "timeout" else Abandoned) from None
     finally:
         timer.cancel()
-        watch()
-    if cut.cause is not None:
-        cut.undo()
-    return value
+        if watch is not None:
+            watch()
+        if made.cut:
+            undo(made, task)
 
 
 async def wait(session: Session, seconds: float) -> None:

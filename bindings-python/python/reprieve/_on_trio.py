@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 if TYPE_CHECKING:
+    from ._current import Attempt
     from ._session import Session
 
 #: How often an event that cannot call back is looked at, in seconds.
@@ -16,13 +17,17 @@ LOOK = 0.01
 
 
 async def attempt(
-    session: Session, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any], timeout: float
+    session: Session,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    made: Attempt,
 ) -> Any:
     """An attempt that its timeout, its event, its handle and its run can cut."""
     from ._aio import Abandoned, TimedOut
 
     if session.deaf:
-        with trio.move_on_after(timeout) as scope:
+        with trio.move_on_after(made.timeout) as scope:
             return await function(*args, **kwargs)
         assert scope.cancelled_caught
         raise TimedOut
@@ -30,7 +35,7 @@ async def attempt(
     raised: list[BaseException] = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_watch, session, nursery.cancel_scope)
-        with trio.move_on_after(timeout) as scope:
+        with trio.move_on_after(made.timeout) as scope:
             try:
                 outcome.append(await function(*args, **kwargs))
             except trio.Cancelled:

@@ -5,13 +5,14 @@ Nothing here decides: outcomes go into the machine, and what it answers goes bac
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from . import _errors, _faults, _native
 from ._clock import clock
-from ._current import CURRENT, Attempt, Ids, current_attempt
+from ._current import CURRENT, Attempt, Facts, Ids, current_attempt
 from ._errors import AttemptTimeout, ConfigError, RetryError, RetryExhausted
 from ._evidence import evidence_of
 from ._result import Result
@@ -20,7 +21,7 @@ from ._usage import usage_of
 
 if TYPE_CHECKING:
     from ._native import Action, Call, Failure, Policy
-    from ._options import Caller, Options
+    from ._options import Caller
 
 
 class Started(NamedTuple):
@@ -65,20 +66,13 @@ class Session:
 
     def attempt(self, action: Action) -> Attempt:
         """Makes the attempt visible to the function. Undone by its outcome."""
-        assert action.number is not None and action.target is not None and action.timeout_ns is not None
-        ends_by = clock().now() + action.timeout_ns
-        self._attempt = Attempt(
-            action.number,
-            action.target,
-            action.timeout_ns,
-            ends_by,
-            self.call.is_last,
-            self._ids,
-            self.policy.connect_timeout,
-            self.run,
-        )
+        assert action.number is not None
+        assert action.target is not None
+        assert action.timeout_ns is not None
+        connect_timeout, run = self.policy.connect_timeout, self.run
+        facts = Facts(action.number, action.target, action.timeout_ns, self.call.is_last, connect_timeout, run)
+        self._attempt = Attempt(facts, clock().now()).named(self._ids)
         self._reset_to = CURRENT.set(self._attempt)
-        _native.open_attempts(1)
         return self._attempt
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -219,7 +213,9 @@ class Session:
         if started is not None:
             return _native.Call.started(self.policy, ids.seed, started.began, ids=named, unmask=unmask)
         if outer is not None and self.policy.nested == "refuse":
-            raise ConfigError("nested", '"refuse"', f"no outer attempt; this call is inside attempt {outer.number} of a call")
+            raise ConfigError(
+                "nested", '"refuse"', f"no outer attempt; this call is inside attempt {outer.number} of a call"
+            )
         return _native.Call(
             _capped(self.policy),
             ids.seed,
@@ -238,12 +234,9 @@ class Session:
         if attempt is None:
             return 0
         attempt.ended = True
-        _native.open_attempts(-1)
-        try:
+        with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
             CURRENT.reset(self._reset_to)
-        except ValueError:  # the driver goes on in another context: nothing of the attempt is visible there
-            pass
-        return attempt.ends_by - int(attempt.timeout * 1e9)
+        return attempt.began
 
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
         text = outcome if isinstance(outcome, str) else as_json(outcome)
@@ -355,7 +348,9 @@ def _reclassified(classify: Callable[[Exception], Any], error: Exception, failur
         said = classify(error)
         if said is None or isinstance(said, _native.Failure):
             return said or failure
-        return _native.Failure.from_json(as_json({**json.loads(failure.to_json()), "kind": said, "category": None, "decided_by": "classify"}))
+        return _native.Failure.from_json(
+            as_json({**json.loads(failure.to_json()), "kind": said, "category": None, "decided_by": "classify"})
+        )
 
     apply.__qualname__ = getattr(classify, "__qualname__", "classify")
     answer: Failure | None = _asked("classify", apply, error)
@@ -383,6 +378,6 @@ def _add_note(error: BaseException, note: str) -> None:
     raised before keeps only the latest note."""
     try:
         notes = [n for n in getattr(error, "__notes__", ()) if not str(n).startswith("reprieve: ")]
-        error.__notes__ = [*notes, note]
+        cast("Any", error).__notes__ = [*notes, note]
     except Exception:
         return

@@ -55,7 +55,8 @@ impl Call {
 
     fn failed(&mut self, mut outcome: Outcome) -> Step {
         let Some(failure) = outcome.failure.take() else { return self.succeeded(outcome) };
-        self.on_target.kinds[failure.kind as usize] += 1;
+        let ended_so = &mut self.on_target.kinds[failure.kind as usize];
+        *ended_so = ended_so.saturating_add(1);
         self.on_target.fault = failure.kind.service_fault();
         self.spoken |= 1 << self.target;
         self.note_return(self.target, failure.retry_after);
@@ -181,7 +182,6 @@ impl Call {
     }
 
     fn receipt(&self, outcome: Outcome) -> Receipt {
-        let permit = self.on_target.breaker;
         Receipt {
             attempt: Some(self.attempts),
             retry_count: self.attempts - 1,
@@ -189,7 +189,7 @@ impl Call {
             first_item: self.first_item,
             delivered: outcome.delivered,
             failure: outcome.failure,
-            breaker: permit.map(|p| if p.probe { "half_open" } else { "closed" }),
+            breaker: self.on_target.under,
             usage: outcome.usage,
             ..self.receipt_for(self.target)
         }

@@ -194,9 +194,9 @@ impl<'a> Object<'a> {
         Ok(())
     }
 
-    /// The field that must be given.
+    /// The field that must be given: left out, it is read as `null`, which its reader refuses by the field's name.
     pub(super) fn need<T>(&self, name: &str, read: impl FnOnce(&At<'a>) -> Read<T>) -> Read<T> {
-        self.read(name, read)?.ok_or_else(|| self.at.refuse(format!("an object with the field {name}")))
+        read(&self.get(name).unwrap_or_else(|| self.at.child(name, &Input::Null)))
     }
 
     /// An error about a field that was left to its default or to what it inherits.

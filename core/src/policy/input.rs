@@ -59,7 +59,7 @@ impl Input {
             Input::List(items) => {
                 out.push('[');
                 for (i, item) in items.iter().enumerate() {
-                    out.push_str(if i > 0 { ", " } else { "" });
+                    out.push_str(if i > 0 { "," } else { "" });
                     item.write(out);
                 }
                 out.push(']');
@@ -67,9 +67,9 @@ impl Input {
             Input::Map(fields) => {
                 out.push('{');
                 for (i, (name, value)) in fields.iter().enumerate() {
-                    out.push_str(if i > 0 { ", " } else { "" });
+                    out.push_str(if i > 0 { "," } else { "" });
                     out.push_str(&serde_json::Value::from(name.as_str()).to_string());
-                    out.push_str(": ");
+                    out.push(':');
                     value.write(out);
                 }
                 out.push('}');

@@ -2,22 +2,19 @@
 //!
 //! Everything is read into a copy; an error leaves nothing half applied.
 
+mod guards;
+mod waits;
+
 use super::at::{At, Object, Read};
-use super::fields::{
-    Backoff, BreakerConfig, CooldownConfig, Fields, KindOverride, Millionths, Nested, RetryAfter, RetryBudgetConfig,
-    ShedConfig, SideEffects, Stream, StreamMode, Target, Trip,
-};
+use super::fields::{Fields, Nested, SideEffects, Stream, StreamMode, Target};
 use super::input::Input;
 use crate::Span;
-use crate::backoff::Curve;
 use crate::failure::{Category, Kind, Rule, When};
-use crate::jitter::Jitter;
 
 /// More attempts than this on one target is no retrying any more.
 const MOST_ATTEMPTS: u32 = 10_000;
 /// Targets are counted in the bits of a word.
 pub(super) const MOST_TARGETS: usize = 32;
-const NOT_BUILT: &str = "nothing yet: it is not built; leave the field out";
 
 const FIELDS: &[&str] = &[
     "max_attempts",
@@ -53,11 +50,11 @@ pub(super) fn fields(start: &Fields, written: &Input, unit: Option<Span>) -> Rea
     let object = At::root(written, unit).object(FIELDS)?;
     let mut f = start.clone();
     bounds(&object, &mut f)?;
-    waits(&object, &mut f)?;
+    waits::waits(&object, &mut f)?;
     object.set("retry_on", &mut f.retry_on, |at| at.kinds(may_retry))?;
     object.set("fallback_on", &mut f.fallback_on, |at| at.kinds(not_control))?;
     if let Some(at) = object.get("kinds") {
-        f.kinds = kinds(&at, &f)?;
+        f.kinds = waits::kinds(&at, &f)?;
     }
     object.set("rules", &mut f.rules, |at| at.list(0, 1_000)?.iter().map(rule).collect())?;
     object.set("side_effects", &mut f.side_effects, |at| {
@@ -69,7 +66,7 @@ pub(super) fn fields(start: &Fields, written: &Input, unit: Option<Span>) -> Rea
     object.set("requires_human_fallback", &mut f.requires_human_fallback, At::flag)?;
     object.set("priority", &mut f.priority, |at| at.count32(0, 1_000))?;
     object.set("targets", &mut f.targets, targets)?;
-    guards(&object, &mut f)?;
+    guards::guards(&object, &mut f)?;
     object.set("stream", &mut f.stream, |at| stream(at, start.stream))?;
     whole(&object, &f)?;
     Ok(f)
@@ -95,139 +92,6 @@ fn bounds(object: &Object<'_>, f: &mut Fields) -> Read<()> {
     object.set("total_timeout", &mut f.total_timeout, At::positive_span)?;
     object.set("min_attempt_time", &mut f.min_attempt_time, At::span)?;
     object.set("max_total_wait", &mut f.max_total_wait, |at| at.unless_null(At::span))
-}
-
-/// Backoff, jitter and retry-after of the policy itself.
-fn waits(object: &Object<'_>, f: &mut Fields) -> Read<()> {
-    if let Some(at) = object.get("backoff") {
-        f.backoff = backoff(&at, &f.backoff)?;
-    }
-    if let Some(at) = object.get("jitter") {
-        f.jitter = jitter(&at, f.jitter)?;
-    }
-    lone_jitter(object, &f.backoff, &mut f.jitter)?;
-    let mut out: RetryAfter = f.retry_after;
-    object.set("retry_after", &mut f.retry_after, |at| {
-        let object = at.object(&["max", "spread"])?;
-        object.set("max", &mut out.max, At::span)?;
-        object.set("spread", &mut out.spread, |at| at.millionths(0, 1))?;
-        Ok(out)
-    })
-}
-
-/// `decorrelated` draws by itself: a jitter beside it is refused where it is written, and else does not matter.
-fn lone_jitter(object: &Object<'_>, backoff: &Backoff, jitter: &mut Jitter) -> Read<()> {
-    if backoff.curve != Curve::Decorrelated {
-        return Ok(());
-    }
-    match object.get("jitter") {
-        Some(at) if *jitter != Jitter::None => Err(at.refuse("\"none\" with decorrelated, which draws by itself")),
-        _ => {
-            *jitter = Jitter::default();
-            Ok(())
-        }
-    }
-}
-
-fn backoff(at: &At<'_>, from: &Backoff) -> Read<Backoff> {
-    let object = at.object(&["kind", "base", "factor", "max", "delays"])?;
-    let factor = object.read("factor", |at| at.millionths(1, 1_000))?;
-    let delays = object
-        .read("delays", |at| at.list(1, MOST_ATTEMPTS as usize)?.iter().map(At::span).collect::<Read<Vec<_>>>())?;
-    let fresh = [
-        ("constant", Curve::Constant),
-        ("linear", Curve::Linear),
-        ("exponential", Curve::Exponential(Millionths(2_000_000))),
-        ("decorrelated", Curve::Decorrelated),
-        ("schedule", Curve::Schedule(Vec::new())),
-    ];
-    let names: Vec<_> = fresh.iter().enumerate().map(|(i, (name, _))| (*name, i)).collect();
-    let mut curve = match object.read("kind", |at| at.choice(&names))? {
-        Some(i) if std::mem::discriminant(&fresh[i].1) != std::mem::discriminant(&from.curve) => fresh[i].1.clone(),
-        None if delays.is_some() => Curve::Schedule(Vec::new()),
-        _ => from.curve.clone(),
-    };
-    match (&mut curve, factor) {
-        (Curve::Exponential(slot), Some(factor)) => *slot = factor,
-        (_, Some(_)) => return Err(object.refuse("factor", &Input::Null, "nothing: only exponential has a factor")),
-        _ => {}
-    }
-    match (&mut curve, delays) {
-        (Curve::Schedule(slot), Some(delays)) => *slot = delays,
-        (Curve::Schedule(slot), None) if !slot.is_empty() => {}
-        (Curve::Schedule(_), None) => return Err(at.refuse("a list of delays for a schedule")),
-        (_, Some(_)) => return Err(object.refuse("delays", &Input::Null, "nothing: only schedule has delays")),
-        _ => {}
-    }
-    capped(&object, curve, from)
-}
-
-/// Adds base and cap. Constant and schedule know their longest wait, so their cap may be left out.
-fn capped(object: &Object<'_>, curve: Curve, from: &Backoff) -> Read<Backoff> {
-    let written = object.read("base", At::span)?;
-    let (base, longest) = match &curve {
-        Curve::Schedule(_) if written.is_some() => {
-            return Err(object.refuse("base", &Input::Null, "nothing: a schedule has delays"));
-        }
-        Curve::Schedule(delays) => (delays[0], delays.iter().copied().max().unwrap_or_default()),
-        _ => (written.unwrap_or(from.base), written.unwrap_or(from.base)),
-    };
-    let inherited = if matches!(curve, Curve::Constant | Curve::Schedule(_)) { longest } else { from.max };
-    let max = object.read("max", At::span)?.unwrap_or(inherited);
-    if max < base && !matches!(curve, Curve::Schedule(_)) {
-        let value = Input::Text(max.to_string());
-        return Err(object.refuse("max", &value, format!("at least the base, {base}")));
-    }
-    Ok(Backoff { curve, base, max })
-}
-
-fn jitter(at: &At<'_>, from: Jitter) -> Read<Jitter> {
-    let object = at.object(&["kind", "ratio"])?;
-    let kinds = ["none", "full", "lower_bounded", "proportional", "additive"].map(|name| (name, name));
-    let (from_kind, from_ratio) = match from {
-        Jitter::None => ("none", None),
-        Jitter::Full => ("full", None),
-        Jitter::LowerBounded(r) => ("lower_bounded", Some(r)),
-        Jitter::Proportional(r) => ("proportional", Some(r)),
-        Jitter::Additive(r) => ("additive", Some(r)),
-    };
-    let kind = object.read("kind", |at| at.choice(&kinds))?.unwrap_or(from_kind);
-    let written = object.read("ratio", |at| at.millionths(0, 1))?;
-    let ratio = written.or(from_ratio.filter(|_| kind == from_kind)).unwrap_or(Millionths(500_000));
-    Ok(match kind {
-        "none" | "full" if written.is_some() => {
-            return Err(object.refuse("ratio", &Input::Null, format!("nothing: {kind} has no ratio")));
-        }
-        "none" => Jitter::None,
-        "full" => Jitter::Full,
-        "proportional" => Jitter::Proportional(ratio),
-        "additive" => Jitter::Additive(ratio),
-        _ => Jitter::LowerBounded(ratio),
-    })
-}
-
-fn kinds(at: &At<'_>, f: &Fields) -> Read<Vec<(Kind, KindOverride)>> {
-    let mut out = Vec::new();
-    for (name, at) in at.entries()? {
-        let known = Kind::from_name(name).filter(|k| not_control(*k));
-        let kind = known.ok_or_else(|| {
-            let names: Vec<_> = Kind::all().filter(|k| not_control(*k)).map(Kind::name).collect();
-            at.refuse(format!("no such kind; the kinds are {}", names.join(", ")))
-        })?;
-        let object = at.object(&["backoff", "jitter", "max_attempts"])?;
-        let mut own = KindOverride {
-            backoff: object.read("backoff", |at| backoff(at, &f.backoff))?,
-            jitter: object.read("jitter", |at| jitter(at, f.jitter))?,
-            max_attempts: object.read("max_attempts", |at| at.count32(1, MOST_ATTEMPTS))?,
-        };
-        if let Some(mut drawn) = own.jitter {
-            lone_jitter(&object, own.backoff.as_ref().unwrap_or(&f.backoff), &mut drawn)?;
-            own.jitter = Some(drawn);
-        }
-        out.push((kind, own));
-    }
-    out.sort_by_key(|(kind, _)| *kind);
-    Ok(out)
 }
 
 fn rule(at: &At<'_>) -> Read<Rule> {
@@ -265,113 +129,6 @@ fn targets(at: &At<'_>) -> Read<Vec<Target>> {
             max_attempts: object.read("max_attempts", |at| at.count32(1, MOST_ATTEMPTS))?,
             attempt_timeout: object.read("attempt_timeout", |at| at.unless_null(At::positive_span))?.flatten(),
         });
-    }
-    Ok(out)
-}
-
-fn guards(object: &Object<'_>, f: &mut Fields) -> Read<()> {
-    object.set("breaker", &mut f.breaker, |at| at.unless_null(breaker))?;
-    object.set("retry_budget", &mut f.retry_budget, |at| at.unless_null(retry_budget))?;
-    object.set("cooldown", &mut f.cooldown, |at| {
-        at.unless_null(|at| {
-            let object = at.object(&["max", "bench"])?;
-            let mut out = CooldownConfig::default();
-            object.set("max", &mut out.max, At::positive_span)?;
-            object.set("bench", &mut out.bench, At::positive_span)?;
-            Ok(out)
-        })
-    })?;
-    object.set("shed", &mut f.shed, |at| at.unless_null(shed))?;
-    for (name, known) in [
-        ("limits", ["requests_per_minute", "tokens_per_minute", "concurrency"].as_slice()),
-        ("hedge", ["after", "max"].as_slice()),
-    ] {
-        if let Some(at) = object.get(name) {
-            at.unless_null(|at| {
-                let object = at.object(known)?;
-                for name in known.iter().filter(|n| **n != "after") {
-                    object.read(name, |at| at.count(1, 1_000_000_000))?;
-                }
-                object.read("after", At::positive_span)?;
-                Err::<(), _>(at.refuse(NOT_BUILT))
-            })?;
-        }
-    }
-    Ok(())
-}
-
-fn breaker(at: &At<'_>) -> Read<BreakerConfig> {
-    let object = at.object(&[
-        "consecutive_failures",
-        "window",
-        "min_calls",
-        "ratio",
-        "open_for",
-        "open_for_max",
-        "probe_lease",
-    ])?;
-    let mut out = BreakerConfig::default();
-    let consecutive = object.read("consecutive_failures", |at| at.count32(1, 1_000_000))?;
-    let ratio = object.read("ratio", |at| at.millionths(0, 1))?;
-    let window = object.read("window", At::positive_span)?;
-    let min_calls = object.read("min_calls", |at| at.count32(1, 1_000_000))?;
-    let by_ratio = ratio.is_some() || window.is_some() || min_calls.is_some();
-    if by_ratio && consecutive.is_some() {
-        return Err(at.refuse("consecutive_failures, or ratio with window and min_calls; not both"));
-    }
-    match (consecutive, ratio) {
-        (_, Some(Millionths(0))) => return Err(object.refuse("ratio", &Input::Null, "a number above 0, up to 1")),
-        (_, Some(ratio)) => {
-            out.trip = Trip::Ratio {
-                ratio,
-                window: window.unwrap_or(Span::from_secs(10)),
-                min_calls: min_calls.unwrap_or(20),
-            };
-        }
-        (_, None) if by_ratio => return Err(at.refuse("a ratio beside window and min_calls")),
-        (Some(n), None) => out.trip = Trip::Consecutive(n),
-        (None, None) => {}
-    }
-    object.set("open_for", &mut out.open_for, At::positive_span)?;
-    out.open_for_max = out.open_for_max.max(out.open_for);
-    object.set("open_for_max", &mut out.open_for_max, At::positive_span)?;
-    object.set("probe_lease", &mut out.probe_lease, At::positive_span)?;
-    if out.open_for_max < out.open_for {
-        return Err(object.refuse("open_for_max", &Input::Null, format!("at least open_for, {}", out.open_for)));
-    }
-    Ok(out)
-}
-
-fn retry_budget(at: &At<'_>) -> Read<RetryBudgetConfig> {
-    const TOKENS: [&str; 4] = ["capacity", "retry_cost", "throttle_cost", "refund"];
-    const RATIO: [&str; 3] = ["ratio", "min_per_second", "window"];
-    let object = at.object(&[&TOKENS[..], &RATIO[..]].concat())?;
-    let given = |names: &[&str]| names.iter().any(|name| object.get(name).is_some());
-    match (given(&TOKENS), given(&RATIO)) {
-        (true, true) => Err(at.refuse("capacity and costs, or ratio with min_per_second and window; not both")),
-        (_, true) => Ok(RetryBudgetConfig::Ratio {
-            ratio: object.read("ratio", |at| at.millionths(0, 1))?.unwrap_or(Millionths(200_000)),
-            min_per_second: object.read("min_per_second", |at| at.count32(0, 1_000_000))?.unwrap_or(10),
-            window: object.read("window", At::positive_span)?.unwrap_or(Span::from_secs(10)),
-        }),
-        (_, false) => {
-            let cost = |name, default| Ok(object.read(name, |at| at.count32(0, 1_000_000))?.unwrap_or(default));
-            let capacity = object.read("capacity", |at| at.count32(1, 1_000_000_000))?.unwrap_or(500);
-            let (retry_cost, throttle_cost) = (cost("retry_cost", 14)?, cost("throttle_cost", 5)?);
-            Ok(RetryBudgetConfig::Tokens { capacity, retry_cost, throttle_cost, refund: cost("refund", 1)? })
-        }
-    }
-}
-
-fn shed(at: &At<'_>) -> Read<ShedConfig> {
-    let object = at.object(&["queue_depth", "cost_ratio", "below_priority"])?;
-    let out = ShedConfig {
-        queue_depth: object.read("queue_depth", |at| at.unless_null(|at| at.count(0, 1_000_000_000)))?.flatten(),
-        cost_ratio: object.read("cost_ratio", |at| at.unless_null(|at| at.millionths(0, 1_000)))?.flatten(),
-        below_priority: object.read("below_priority", |at| at.count32(0, 1_000))?.unwrap_or(5),
-    };
-    if out.queue_depth.is_none() && out.cost_ratio.is_none() {
-        return Err(at.refuse("a queue_depth or a cost_ratio to shed above"));
     }
     Ok(out)
 }
