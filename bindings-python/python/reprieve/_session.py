@@ -345,9 +345,16 @@ def _asked(role: str, function: Callable[..., Any], *args: Any) -> Any:
 def _reclassified(classify: Callable[[Exception], Any], error: Exception, failure: Failure) -> Failure:
     def apply(error: Exception) -> Failure:
         said = classify(error)
-        if said is None or isinstance(said, _native.Failure):
-            return said or failure
-        return _native.Failure.from_json(as_json({**json.loads(failure.to_json()), "kind": said, "category": None, "decided_by": "classify"}))
+        if said is None:
+            return failure
+        found = json.loads(failure.to_json())
+        if isinstance(said, _native.Failure):
+            fields = json.loads(said.to_json())
+            # That another call has retried already is a fact of the error, whatever it is taken for.
+            fields["inner_trace"] = fields["inner_trace"] or found["inner_trace"]
+        else:
+            fields = {**found, "kind": said, "category": None, "decided_by": "classify"}
+        return _native.Failure.from_json(as_json(fields))
 
     apply.__qualname__ = getattr(classify, "__qualname__", "classify")
     answer: Failure | None = _asked("classify", apply, error)
