@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 import reprieve
-from reprieve import Failure, Policy, testing
+from reprieve import Failure, Policy
 
 POLICY = Policy(backoff={"kind": "constant", "base": 0, "max": 0}, jitter={"kind": "none"})
 
@@ -23,3 +27,30 @@ def test_a_classify_that_answers_a_failure_of_its_own_does_not_hide_an_inner_cal
 
     assert tries == 3  # layers add: 3 + 0, and never multiply: 3 x 3
     assert (result.stop_reason, result.failure.kind) == ("attempts_exhausted", "overloaded")
+
+
+REUSED = TimeoutError("one object, raised again and again")
+
+
+def test_a_trace_of_an_earlier_call_on_a_reused_exception_is_no_inner_call() -> None:
+    def fails() -> None:
+        raise REUSED
+
+    for _ in range(2):
+        with pytest.raises(TimeoutError) as raised:
+            POLICY.call(fails)
+        trace = reprieve.trace_of(raised.value)
+        assert trace is not None
+        assert len(trace.receipts) == 3
+
+
+def test_nor_is_it_for_a_coroutine() -> None:
+    async def fails() -> None:
+        raise REUSED
+
+    for _ in range(2):
+        with pytest.raises(TimeoutError) as raised:
+            asyncio.run(POLICY.call(fails))
+        trace = reprieve.trace_of(raised.value)
+        assert trace is not None
+        assert len(trace.receipts) == 3

@@ -46,6 +46,7 @@ class Session:
         self.handled = False
         self._attempt: Attempt | None = None
         self._reset_to: Any = None
+        self._first_began = started.began if started else 0
         self._outer = current_attempt()
         self.run = self.options.run or (self._outer.run if self._outer else None)
         self._guards = owner.guards if self.options.guards or self.policy.guarded else None
@@ -228,7 +229,7 @@ class Session:
         """Hides the attempt, and answers when it began."""
         attempt, self._attempt = self._attempt, None
         if attempt is None:
-            return 0
+            return self._first_began
         attempt.ended = True
         _native.leave()
         try:
