@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import reprieve
-from reprieve import Failure, Policy
+from reprieve import Failure, Policy, Run
 
 POLICY = Policy(backoff={"kind": "constant", "base": 0, "max": 0}, jitter={"kind": "none"})
 
@@ -54,3 +54,19 @@ def test_nor_is_it_for_a_coroutine() -> None:
         trace = reprieve.trace_of(raised.value)
         assert trace is not None
         assert len(trace.receipts) == 3
+
+
+def test_a_cancellation_that_arrives_after_the_attempt_leaves_the_task_alone() -> None:
+    run = Run()
+
+    async def cancels_its_run_and_succeeds() -> int:
+        run.cancel("enough")
+        return 42
+
+    async def main() -> tuple[int, bool]:
+        value = await POLICY.bind(run=run).call(cancels_its_run_and_succeeds)
+        await asyncio.sleep(0)  # what was put off to the next turn happens here
+        await asyncio.sleep(0)
+        return value, True
+
+    assert asyncio.run(main()) == (42, True)

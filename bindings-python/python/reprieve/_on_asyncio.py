@@ -80,8 +80,8 @@ def deadlines_of(loop: asyncio.AbstractEventLoop) -> Deadlines:
 
 
 def cut(attempt: Attempt, why: str = "timeout") -> None:
-    """Cancels the attempt's task, once."""
-    if attempt.cut is None and not attempt.task.done():
+    """Cancels the attempt's task, once; one that is over, whose task has gone on to other things, is left alone."""
+    if attempt.cut is None and not attempt.ended and not attempt.task.done():
         attempt.cut = why
         attempt.task.cancel()
 
