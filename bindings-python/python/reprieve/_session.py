@@ -130,6 +130,11 @@ class Session:
         self.cancel_reason = self.cancel_reason or reason
         self.wake()
 
+    def snapshot(self) -> str:
+        """The call as JSON; one whose cancellation the machine has not heard of yet does not go on either."""
+        cancelled = self.call.state != "ended" and self.cancelled()
+        return self.call.snapshot(clock().now(), clock().wall_ms(), cancelled=cancelled)
+
     def wake(self) -> None:
         """Ends a wait; the machine checks whether it was over."""
         waker = self.waker
