@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-
 import reprieve
 from reprieve import Failure, Policy, Run
 

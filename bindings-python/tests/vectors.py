@@ -96,7 +96,8 @@ def ns(text: str) -> int:
     """A duration of the vectors in nanoseconds. Read here and not by the engine, which is what is being tested."""
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h|d)", text)
     whole = sum(Fraction(number) * UNITS[unit] for number, unit in parts)
-    assert "".join(map("".join, parts)) == text and whole == int(whole), f"{text!r} is no duration"
+    assert "".join(map("".join, parts)) == text, f"{text!r} is no duration"
+    assert whole == int(whole), f"{text!r} is finer than a nanosecond"
     return int(whole)
 
 
@@ -129,7 +130,17 @@ def _field_matches(seen: dict[str, Any], name: str, want: Any) -> bool:
 
 def shown(action: Action) -> Any:
     """An action as `expect` has it, durations in nanoseconds."""
-    fields = ("number", "target", "timeout_ns", "after_ns", "reason", "disposition", "resume_in_ns", "discard", "resume")
+    fields = (
+        "number",
+        "target",
+        "timeout_ns",
+        "after_ns",
+        "reason",
+        "disposition",
+        "resume_in_ns",
+        "discard",
+        "resume",
+    )
     held = {name: value for name in fields if (value := getattr(action, name)) is not None}
     return {action.kind: held} if held else action.kind
 
@@ -150,7 +161,7 @@ def policy_of(case: Case) -> Policy:
     return Policy.preset(case["preset"]).replace(**fields) if "preset" in case else Policy(**fields)
 
 
-# --- playing a call's steps --------------------------------------------------------------------------------------------
+# --- playing a call's steps ------------------------------------------------------------------------------------------
 
 
 class Played(Protocol):
@@ -177,7 +188,7 @@ class Hands(VirtualClock):
 
 
 @contextmanager
-def hands(clock: Hands) -> Iterator[None]:
+def hands(clock: VirtualClock) -> Iterator[None]:
     """The clock is in force while this is open."""
     before = _clock.install(clock)
     try:
@@ -197,7 +208,6 @@ class World:
         self._name = ""
         self._parked: dict[str, Played] = {}
         self._kept = ""
-        self.restored = False
         self.call = fresh(self, self.policy, self.seed, case.get("options", {}))
 
     def play(self) -> None:
@@ -255,7 +265,6 @@ class World:
 
     def _restore(self, at: int, body: dict[str, Any]) -> Any:
         count = body.get("count_suspended", True)
-        self.restored = True
         call, action = Call.restore(
             self._kept, at, body["wall"], count_suspended=count, guards=self.guards, run=self.run
         )
