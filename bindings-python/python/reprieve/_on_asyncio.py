@@ -81,8 +81,8 @@ def deadlines_of(loop: asyncio.AbstractEventLoop) -> Deadlines:
 
 
 def cut(attempt: Attempt, task: asyncio.Task[Any], why: str = "timeout") -> None:
-    """Cancels the attempt's task, once."""
-    if attempt.cut is None and not task.done():
+    """Cancels the attempt's task, once; one that is over, whose task has gone on to other things, is left alone."""
+    if attempt.cut is None and not attempt.ended and not task.done():
         attempt.cut = why
         task.cancel()
 
