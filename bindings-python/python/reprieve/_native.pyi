@@ -268,7 +268,7 @@ class Call:
     def first_item(self, now_ns: int) -> None:
         """The stream's first item has come."""
 
-    def snapshot(self, now_ns: int, wall_now_ms: int) -> str: ...
+    def snapshot(self, now_ns: int, wall_now_ms: int, *, cancelled: bool = False) -> str: ...
     @staticmethod
     def restore(
         snapshot: str,
