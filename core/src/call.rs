@@ -21,10 +21,10 @@ mod snapshot;
 pub use snapshot::{Restore, SnapshotError};
 
 use crate::action::{Action, Disposition, Misuse, Redeliver, Step, Stop, StopReason};
-use crate::failure::Kind;
+use crate::failure::{Failure, Kind};
 use crate::guard::{Permit, Settle, Usage, Verdict};
 use crate::policy::StreamMode;
-use crate::trace::{Decision, Ended, Ids, Masks, Receipt};
+use crate::trace::{Decision, Ended, Event, Ids, Masks, Receipt};
 use crate::{Policy, Span};
 
 /// One logical call: its attempts, its deadline, its receipts. Times inside count from its first `begin`.
@@ -85,6 +85,8 @@ pub struct Call {
     used: Option<Box<Usage>>,
     ids: Option<Box<Ids>>,
     masks: Masks,
+    /// What a listener has not heard yet; `None` without a listener.
+    events: Option<Vec<String>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +177,7 @@ impl Call {
             used: None,
             ids: None,
             masks: Masks::default(),
+            events: None,
         }
     }
 
@@ -220,6 +223,13 @@ impl Call {
     #[must_use]
     pub fn with_masks(mut self, masks: Masks) -> Call {
         self.masks = masks;
+        self
+    }
+
+    /// Tells a listener what happens: see [`Call::take_events`].
+    #[must_use]
+    pub fn heard(mut self) -> Call {
+        self.events = Some(Vec::new());
         self
     }
 
@@ -311,6 +321,25 @@ impl Call {
         &self.receipts[..self.receipts.len() - usize::from(open)]
     }
 
+    /// The last failure, classified.
+    #[must_use]
+    pub fn last_failure(&self) -> Option<&Failure> {
+        self.receipts.iter().rev().find_map(|r| r.failure.as_ref())
+    }
+
+    /// What names the call in its records.
+    #[must_use]
+    pub fn ids(&self) -> Option<&Ids> {
+        self.ids.as_deref()
+    }
+
+    /// Every line so far, masked: receipts, and the `call_ended` line once it has ended.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut all = Call { written: Written::default(), ..self.clone() };
+        all.take_lines()
+    }
+
     /// The lines that have come since the last time, masked: receipts, then the `call_ended` line.
     pub fn take_lines(&mut self) -> Vec<String> {
         let ids = self.ids.as_deref().cloned().unwrap_or_default();
@@ -324,7 +353,31 @@ impl Call {
         lines
     }
 
+    /// The events since the last time, as lines of JSON ([`Event`] has the schema); none unless the call is
+    /// [`heard`](Call::heard).
+    pub fn take_events(&mut self) -> Vec<String> {
+        self.events.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     // What `begin` and `on_outcome` share.
+
+    /// Tells the listener, where there is one, about the current target.
+    fn event(&mut self, name: &'static str, fill: impl FnOnce(&mut Event<'_>)) {
+        self.event_on(self.target, name, fill);
+    }
+
+    fn event_on(&mut self, target: usize, name: &'static str, fill: impl FnOnce(&mut Event<'_>)) {
+        if self.events.is_none() {
+            return;
+        }
+        let mut event = Event::named(name, self.ids.as_deref());
+        event.at_ms = self.time.as_millis_rounded();
+        event.attempt = self.attempts;
+        event.target = &self.policy.targets[target].id;
+        fill(&mut event);
+        let line = event.to_json();
+        self.events.get_or_insert_default().push(line);
+    }
 
     /// Takes the driver's clock: the call's own time, which starts at its first `begin` and never goes backwards.
     fn at(&mut self, now: Span) -> Span {
@@ -418,6 +471,11 @@ impl Call {
         self.leave_target();
         self.close(Decision::Stop, Some(reason.name()), None);
         self.state = State::Ended(Some(stop));
+        self.event("gave_up", |event| {
+            event.reason = Some(reason.name());
+            event.resume_in_ms = stop.resume_in.map(Span::as_millis_rounded);
+            event.disposition = Some(stop.disposition.name());
+        });
         self.step(Action::Stop(stop))
     }
 
@@ -432,6 +490,7 @@ impl Call {
         self.close(Decision::Fallback, Some(reason.name()), None);
         self.target = next;
         self.state = State::Ready;
+        self.event("fallback", |event| event.reason = Some(reason.name()));
         self.step(Action::Fallback { target: next, after: Span::ZERO, reason, redeliver })
     }
 

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::action::{Action, Outcome, Redeliver, Stop};
 use crate::failure::{Failure, classify};
-use crate::guard::{RunConfig, Usage};
+use crate::guard::{RunConfig, Transition, Usage};
+use crate::trace::Ids;
 use crate::{Evidence, Policy, Span};
 
 /// What a binding handed over is not what the core takes; says where and why.
@@ -113,6 +114,33 @@ impl Failure {
     /// [`WireError`] for an unknown kind or field.
     pub fn from_json(text: &str) -> Result<Failure, WireError> {
         read("failure", text)
+    }
+
+    /// The failure as JSON, as [`Failure::from_json`] reads it.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl Ids {
+    /// Reads what names a call: `trace_id`, and as needed `idempotency_key`, `scene`, `prompt_version`,
+    /// `outer_trace_id`.
+    ///
+    /// # Errors
+    /// [`WireError`] for an unknown field or a value of another type.
+    pub fn from_json(text: &str) -> Result<Ids, WireError> {
+        read("ids", text)
+    }
+}
+
+impl Transition {
+    /// A breaker's change of state as one record line.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let (from, to) = (self.from.name(), self.to.name());
+        json!({"record": "breaker", "key": self.key, "from": from, "to": to, "at_ms": self.at.as_millis_rounded()})
+            .to_string()
     }
 }
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 from . import _reading as read
 from ._reading import Path, first, get, is_a, is_dict, is_exception, is_list, safely
 
-__all__ = ["evidence_of"]
+__all__ = ["chain_of", "evidence_of"]
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ def evidence_of(
 
     Status, headers, body and codes all come from one exception: the outermost that carries an answer.
     """
-    chain = list(_walk(exc))
+    chain = list(chain_of(exc))
     evidence: dict[str, object] = {"error_types": _type_names(chain), "message": _message(exc)}
     if answer := _first_of(_answer, chain):
         evidence |= answer
@@ -97,7 +97,7 @@ def _first_of(read_fact: Callable[[BaseException], T | None], chain: Iterable[Ba
 # --- the chain -------------------------------------------------------------------------------------------------------
 
 
-def _walk(head: BaseException) -> Iterator[BaseException]:
+def chain_of(head: BaseException) -> Iterator[BaseException]:
     """`head` and what explains it, outermost first, each exception once."""
     waiting = [head]
     seen: set[int] = set()

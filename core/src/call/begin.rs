@@ -22,8 +22,9 @@ impl Call {
         };
         let now = self.at(now);
         if now < until {
-            let rest = until.minus(now);
-            return Ok(self.step(Action::Retry { after: rest, reason: RetryReason::TooEarly, redeliver: None }));
+            let (after, reason) = (until.minus(now), RetryReason::TooEarly);
+            self.waits(after, reason);
+            return Ok(self.step(Action::Retry { after, reason, redeliver: None }));
         }
         self.state = State::Ready;
         if !self.time_allows() {
@@ -95,6 +96,7 @@ impl Call {
         self.state = State::InFlight;
         let own = self.policy.targets[target].attempt_timeout.or(self.policy.attempt_timeout);
         let timeout = own.unwrap_or(Span::MAX).min(self.time_left());
+        self.event("attempt_started", |event| event.timeout_ms = Some(timeout.as_millis_rounded()));
         self.step(Action::Attempt { number: self.attempts, target, timeout })
     }
 
@@ -117,6 +119,7 @@ impl Call {
         }
         if asked + 1 < self.policy.targets.len() {
             self.close(Decision::Fallback, Some(reason.name()), None);
+            self.event_on(asked + 1, "fallback", |event| event.reason = Some(reason.name()));
             return self.ask(asked + 1);
         }
         match self.cooling.and_then(|rest| self.cooling_wait(rest)) {
@@ -144,7 +147,16 @@ impl Call {
         self.close(Decision::Retry, Some(reason.name()), Some(delay));
         self.waited = self.waited.plus(delay);
         self.state = State::Waiting(self.time.plus(delay));
+        self.waits(delay, reason);
         self.step(Action::Retry { after: delay, reason, redeliver })
+    }
+
+    fn waits(&mut self, delay: Span, reason: RetryReason) {
+        let name = if matches!(reason, RetryReason::Kind(_)) { "will_retry" } else { "waiting" };
+        self.event(name, |event| {
+            event.reason = Some(reason.name());
+            event.delay_ms = Some(delay.as_millis_rounded());
+        });
     }
 
     /// Gives back what was granted to an attempt that will not start.

@@ -49,6 +49,7 @@ impl Call {
             self.used = outcome.usage.map(Box::new);
         }
         self.state = State::Ended(None);
+        self.event("succeeded", |_| ());
         self.step(Action::Done)
     }
 
@@ -60,6 +61,15 @@ impl Call {
         self.spoken |= 1 << self.target;
         self.note_return(self.target, failure.retry_after);
         self.tell(Settle::Failed { target: self.target, kind: failure.kind, retry_after: failure.retry_after });
+
+        // A bench's probe is one attempt: the account may be probed again, by this call too.
+        if let Some(permit) = self.on_target.bench.take() {
+            self.tell(Settle::Bench { target: self.target, permit, verdict: Verdict::Released });
+        }
+        self.event("attempt_failed", |event| {
+            event.kind = Some(failure.kind.name());
+            event.category = Some(failure.kind.category().name());
+        });
 
         let decided = self.decide(&failure, &outcome);
         let kind = failure.kind;
@@ -85,7 +95,7 @@ impl Call {
         let revivable = kind.category() != Category::Control;
         let listed = self.policy.retry_on.contains(kind) && !failure.retry_forbidden;
         let retries = revivable && outcome.retry_if.unwrap_or(listed);
-        let falls_back = revivable && self.policy.fallback_on.contains(kind) && outcome.retry_if != Some(true);
+        let falls_back = self.policy.fallback_on.contains(kind) && outcome.retry_if != Some(true);
         if !retries && !falls_back {
             return Next::Stop(StopReason::NotRetryable);
         }

@@ -100,7 +100,11 @@ pub(super) struct ErrorBody<'d> {
 /// How deep an error may be wrapped. Every known provider needs two steps; more is somebody's echo.
 const DEEPEST: usize = 4;
 /// The fields that hold an error, or a list of one.
-const HOLDERS: [&str; 6] = ["error", "Error", "errors", "detail", "base_resp", "response"];
+const HOLDERS: [&str; 2] = ["error", "Error"];
+/// The fields that hold one where the object around them says nothing itself; beside words they are mere details.
+const SILENT_HOLDERS: [&str; 4] = ["errors", "detail", "base_resp", "response"];
+/// The words of an object that speaks for itself.
+const WORDS: [&str; 4] = ["code", "message", "msg", "Code"];
 
 impl<'d> ErrorBody<'d> {
     /// Finds the error in a document.
@@ -122,10 +126,11 @@ impl<'d> ErrorBody<'d> {
 
     /// One step inwards: the first holder that holds an object.
     fn step(&self) -> Option<(&'d str, &'d Map<String, Value>)> {
-        let held = HOLDERS.iter().find_map(|key| Some((*key, object_of(self.object.get(*key)?)?)));
-        held.or_else(|| {
+        let held = |keys: &[&'d str]| keys.iter().find_map(|key| Some((*key, object_of(self.object.get(*key)?)?)));
+        let silent = !WORDS.iter().any(|key| self.object.contains_key(*key));
+        held(&HOLDERS).or_else(|| held(&SILENT_HOLDERS).filter(|_| silent)).or_else(|| {
             let (key, value) = self.object.iter().next().filter(|_| self.object.len() == 1)?;
-            (key.ends_with("Exception")).then_some((key.as_str(), value.as_object()?))
+            key.ends_with("Exception").then_some((key.as_str(), value.as_object()?))
         })
     }
 

@@ -97,13 +97,15 @@ fn unruled(facts: &Facts) -> Verdict {
     if let Some(verdict) = spoken(facts) {
         return refined(verdict, facts);
     }
+    if let Some(kind) = phrases::refine(Kind::Unknown, facts) {
+        return Verdict::specific(kind, DecidedBy::Message);
+    }
     if let Some(row) = network_code(facts) {
         return Verdict::specific(row.kind, DecidedBy::OsCode);
     }
-    if let Some(row) = rows().find(|row| row.weak) {
-        return Verdict::specific(row.kind, DecidedBy::ErrorType);
-    }
-    refined(Verdict::new(Kind::Unknown, DecidedBy::Default), facts)
+    rows().find(|row| row.weak).map_or(Verdict::new(Kind::Unknown, DecidedBy::Default), |row| {
+        Verdict::specific(row.kind, DecidedBy::ErrorType)
+    })
 }
 
 /// The caller's cancellation: the error is one, its words say so without any answer, or a proxy saw the caller go
@@ -194,5 +196,8 @@ fn may_have_been_sent(facts: &Facts) -> bool {
         return row.sent;
     }
     let grouped = names.iter().any(|name| name.ends_with("ExceptionGroup"));
-    grouped || (error_type::known(names).all(|row| row.sent) && network_code(facts).is_none_or(|row| row.sent))
+    let types_allow = error_type::known(names).all(|row| row.sent);
+    let code_allows = network_code(facts).is_none_or(|row| row.sent);
+    let words = || facts.codes.iter().map(AsRef::as_ref).chain(facts.types.iter().copied());
+    grouped || (types_allow && code_allows && !words().any(provider::never_sent))
 }

@@ -10,6 +10,9 @@ use super::body::{Document, ErrorBody};
 /// Messages are cut here (DESIGN §4): 8 KiB, at a character's boundary.
 const LONGEST_MESSAGE: usize = 8 << 10;
 
+/// A longer text is no code.
+const LONGEST_CODE: usize = 256;
+
 /// The fields that hold a code, in the order they are believed.
 const CODES: [&str; 4] = ["code", "Code", "error_code", "status_code"];
 /// The fields that hold a type; Google's is `status`.
@@ -107,7 +110,7 @@ fn codes<'a>(evidence: &'a Evidence, error: Option<ErrorBody<'a>>) -> Vec<Cow<'a
     codes.extend(error.object.get("innererror").and_then(|inner| word(inner.get("code")?)));
     codes.extend(error.outer.get("code").and_then(word));
     // `{"error": "rate_limit_exceeded", "message": ...}`: a single word is a code, a sentence a message.
-    codes.extend(error.outer.get("error").and_then(word).filter(|text| !text.contains(char::is_whitespace)));
+    codes.extend(error.outer.get("error").and_then(word).filter(|text| text.bytes().all(|b| b.is_ascii_graphic())));
     codes
 }
 
@@ -130,7 +133,7 @@ fn aws_name(text: &str) -> &str {
 /// A code, which may be a string or a whole number.
 fn word(value: &Value) -> Option<Cow<'_, str>> {
     match value {
-        Value::String(text) if !text.is_empty() && text.len() <= 256 => Some(Cow::Borrowed(text)),
+        Value::String(text) if !text.is_empty() && text.len() <= LONGEST_CODE => Some(Cow::Borrowed(text)),
         Value::Number(number) if number.is_u64() => Some(Cow::Owned(number.to_string())),
         _ => None,
     }
@@ -141,7 +144,7 @@ fn message<'a>(evidence: &'a Evidence, document: &'a Document<'a>, error: Option
         return Some(text);
     }
     let said = error.and_then(|error| {
-        let text = |key: &&str| Some(error.object.get(*key)?.as_str()?).filter(|text| !text.trim().is_empty());
+        let text = |key: &&str| Some(error.object.get(*key)?.as_str()?).filter(|text| !cut(text).trim().is_empty());
         let around = || error.outer.get("message").and_then(Value::as_str);
         MESSAGES.iter().find_map(text).or_else(|| error.outer.get("error")?.as_str()).or_else(around)
     });

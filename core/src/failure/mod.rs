@@ -41,7 +41,8 @@ pub struct Evidence {
     pub headers: Vec<(String, String)>,
     /// The response body.
     pub body: Option<Body>,
-    /// A structured code that came outside of the body, such as a gRPC status name.
+    /// A structured code that came outside of the body, such as a gRPC status name; or what a driver saw of an answer
+    /// itself: `eof_without_finish`, `second_start`, `empty_answer`.
     pub provider_code: Option<String>,
     /// A structured type that came outside of the body.
     pub provider_type: Option<String>,

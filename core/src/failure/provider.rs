@@ -195,6 +195,9 @@ const GENERIC: &[(Kind, &[&str])] = &[
 /// Words of an error without a status that say the caller cancelled.
 const CANCELLED: [&str; 3] = ["cancelled", "canceled", "abort"];
 
+/// Words that say the request never left.
+const NEVER_SENT: [&str; 2] = ["connect_error", "connect_timeout"];
+
 /// What a word means wherever it stands.
 pub(super) fn specific(word: &str) -> Option<Kind> {
     look_up(SPECIFIC, word)
@@ -208,6 +211,11 @@ pub(super) fn generic(word: &str) -> Option<Kind> {
 /// Whether a word of an error without a status says that the caller cancelled.
 pub(super) fn cancelled(word: &str) -> bool {
     CANCELLED.iter().any(|known| known.eq_ignore_ascii_case(word))
+}
+
+/// Whether a word says that the request never left.
+pub(super) fn never_sent(word: &str) -> bool {
+    NEVER_SENT.contains(&word)
 }
 
 /// Without case: an event stream writes `throttlingException` for `ThrottlingException`.

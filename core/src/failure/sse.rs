@@ -9,17 +9,22 @@ use serde_json::Value;
 use super::answer;
 use super::body::{Document, ErrorBody, LONGEST_PLAIN};
 
+/// How a stream's first line begins: a field, a comment, or JSON where the gateway left `data:` out.
+const STARTS: [&str; 7] = ["data:", "event:", "id:", "retry:", ":", "{", "["];
+
 /// The telling frame of `text`: the first that holds an error, else the last that says how the answer ended, else the
-/// last that is JSON. `None` when the text is no event stream.
+/// first that is JSON. `None` when the text is no event stream.
 pub(super) fn read(text: &str) -> Option<Document<'_>> {
+    // What a page or a prose text quotes further down is no frame.
+    if !STARTS.iter().any(|start| text.starts_with(start)) {
+        return None;
+    }
     let mut frames = Frames { text };
     let mut telling: Option<Value> = None;
-    let mut any = false;
     while let Some(frame) = frames.next() {
         let joined = frame.data();
         match serde_json::from_str::<Value>(&joined) {
             Ok(value @ (Value::Object(_) | Value::Array(_))) => {
-                any = true;
                 if ErrorBody::find(&value).is_some_and(|e| e.explicit) {
                     return Some(framed(value));
                 }
@@ -28,10 +33,10 @@ pub(super) fn read(text: &str) -> Option<Document<'_>> {
                 }
             }
             _ if frame.error => return Some(message(joined)),
-            _ => any |= frame.data.is_some(),
+            _ => {}
         }
     }
-    telling.map(framed).or(any.then_some(Document::Nothing))
+    Some(telling.map_or(Document::Nothing, framed))
 }
 
 fn framed(value: Value) -> Document<'static> {

@@ -121,7 +121,6 @@ impl Cooldown {
 
     /// A probe's permit if the account is benched, once [`Cooldown::held`] has answered `None`.
     pub(super) fn take(&mut self, now: Span, account: &str) -> Option<Permit> {
-        self.accounts.get(account)?;
         self.accounts.with(account, now, |held| held.bench.take(now))
     }
 

@@ -112,21 +112,15 @@ pub fn settle(
 }
 
 fn settle_guards(now: Span, guards: &mut Guards, policy: &Policy, settle: &Settle) {
-    let of = |target: usize| policy.targets.get(target);
+    let Some(target) = settle.target().and_then(|index| policy.targets.get(index)) else { return };
     match *settle {
-        Settle::Breaker { target, permit, verdict } => {
-            of(target).map(|target| guards.settle_breaker(now, policy, target, permit, verdict))
-        }
-        Settle::Bench { target, permit, verdict } => {
-            of(target).map(|target| guards.settle_bench(now, target, permit, verdict))
-        }
-        Settle::Failed { target, kind, retry_after } => {
-            of(target).map(|target| guards.failed(now, policy, target, kind, retry_after))
-        }
-        Settle::Refund { target } => of(target).map(|target| guards.refund(now, policy, target)),
-        Settle::Return { target, cost } => of(target).map(|target| guards.give_back(now, policy, target, cost)),
-        Settle::Used { .. } | Settle::NotStarted => None,
-    };
+        Settle::Breaker { permit, verdict, .. } => guards.settle_breaker(now, policy, target, permit, verdict),
+        Settle::Bench { permit, verdict, .. } => guards.settle_bench(now, target, permit, verdict),
+        Settle::Failed { kind, retry_after, .. } => guards.failed(now, policy, target, kind, retry_after),
+        Settle::Refund { .. } => guards.refund(now, policy, target),
+        Settle::Return { cost, .. } => guards.give_back(now, policy, target, cost),
+        Settle::Used { .. } | Settle::NotStarted => {}
+    }
 }
 
 /// What is left of `length` since `since`; `None` when it is over. A clock that is behind stands still.
@@ -309,6 +303,21 @@ pub enum Settle {
     },
     /// An attempt that was granted never started: the run takes it back.
     NotStarted,
+}
+
+impl Settle {
+    /// The index of the target it is about; `None` for what is told to the run.
+    #[must_use]
+    pub fn target(&self) -> Option<usize> {
+        match *self {
+            Settle::Breaker { target, .. }
+            | Settle::Bench { target, .. }
+            | Settle::Failed { target, .. }
+            | Settle::Refund { target }
+            | Settle::Return { target, .. } => Some(target),
+            Settle::Used { .. } | Settle::NotStarted => None,
+        }
+    }
 }
 
 /// What one attempt used.

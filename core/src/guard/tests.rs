@@ -166,6 +166,67 @@ fn a_breaker_belongs_to_the_upstream_and_tells_its_transitions() {
 }
 
 #[test]
+fn a_ratio_breaker_remembers_successes_and_never_opens_on_them_alone() {
+    let with = |ratio| {
+        let trip = Trip::Ratio { window: secs(10), min_calls: 2, ratio: Millionths(ratio) };
+        guarded(|fields| fields.breaker.as_mut().expect("configured").trip = trip)
+    };
+    let (half, any) = (with(500_000), with(0));
+    let mut guards = Guards::new();
+    for (policy, outcome, state) in [
+        (&any, Verdict::Success, "closed"),
+        (&any, Verdict::Success, "closed"),
+        (&any, Verdict::Success, "closed"),
+        (&half, Verdict::Failed, "closed"),
+        (&half, Verdict::Failed, "closed"),
+        (&half, Verdict::Failed, "open"),
+    ] {
+        let grant = admit(&mut guards, policy, PRIMARY, 0).expect("closed");
+        verdict(&mut guards, policy, PRIMARY, 0, grant, outcome);
+        assert_eq!(guards.breaker_state(policy, PRIMARY, Span::ZERO), Some(state));
+    }
+}
+
+#[test]
+fn policies_with_different_windows_do_not_empty_each_others() {
+    let with = |window| {
+        let trip = Trip::Ratio { window: secs(window), min_calls: 4, ratio: Millionths::ONE };
+        guarded(|fields| fields.breaker.as_mut().expect("configured").trip = trip)
+    };
+    let (short, long) = (with(10), with(20));
+    let mut guards = Guards::new();
+    for policy in [&short, &long, &short, &long] {
+        let grant = admit(&mut guards, policy, PRIMARY, 0).expect("closed");
+        verdict(&mut guards, policy, PRIMARY, 0, grant, Verdict::Failed);
+    }
+    assert_eq!(guards.breaker_state(&short, PRIMARY, Span::ZERO), Some("open"));
+}
+
+#[test]
+fn the_return_is_that_of_the_longest_hold() {
+    let policy = guarded(|_| ());
+    let mut guards = Guards::new();
+    open(&mut guards, &policy, PRIMARY, 0);
+    fail(&mut guards, &policy, PRIMARY, 0, Kind::RateLimit, Some(secs(10)));
+    assert_eq!(guards.resume_in(&policy, PRIMARY, Span::ZERO), Some(secs(30)));
+    fail(&mut guards, &policy, PRIMARY, 0, Kind::RateLimit, Some(secs(40)));
+    assert_eq!(guards.resume_in(&policy, PRIMARY, Span::ZERO), Some(secs(40)));
+}
+
+#[test]
+fn transitions_that_nobody_takes_are_bounded() {
+    let policy = guarded(|_| ());
+    let mut guards = Guards::new();
+    open(&mut guards, &policy, PRIMARY, 0);
+    for i in 1..=600 {
+        let probe = admit(&mut guards, &policy, PRIMARY, i * 300).expect("a probe");
+        verdict(&mut guards, &policy, PRIMARY, i * 300, probe, Verdict::Failed);
+    }
+    let kept = guards.take_transitions();
+    assert_eq!((kept.len(), kept.last().map(|last| last.at)), (1_000, Some(secs(600 * 300))));
+}
+
+#[test]
 fn a_bench_holds_every_target_of_its_account_until_its_probe_succeeds() {
     let policy = guarded(|_| ());
     let mut guards = Guards::new();

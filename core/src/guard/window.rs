@@ -16,7 +16,7 @@ type Slots = [Slot; 10];
 /// Counts over a sliding window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Window {
-    /// The length of one slot in nanoseconds. Zero only before the first [`Window::fit`].
+    /// The length of one slot in nanoseconds; zero, before the first [`Window::fit`], counts as one.
     width: u64,
     slots: Slots,
 }
@@ -40,7 +40,7 @@ impl Window {
     /// Takes the window's length from the configuration. Policies that share a key should agree on it; where they do
     /// not, the length stays while anything is counted, or they would empty it for each other for ever.
     pub fn fit(&mut self, now: Span, length: Span) {
-        let width = (length.as_nanos() / SLOTS).max(1);
+        let width = length.as_nanos() / SLOTS;
         if self.width != width && self.sum(now) == Counts::default() {
             *self = Window { width, slots: Slots::default() };
         }

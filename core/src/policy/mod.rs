@@ -65,6 +65,18 @@ impl Policy {
         read::fields(&self.0, written, unit).map(|fields| Policy(Arc::new(fields)))
     }
 
+    /// This policy with no more than `most` attempts on any target: what tests of retrying code want.
+    #[must_use]
+    pub fn capped(&self, most: u32) -> Policy {
+        let most = most.max(1);
+        let mut fields = (*self.0).clone();
+        fields.max_attempts = fields.max_attempts.min(most);
+        for target in &mut fields.targets {
+            target.max_attempts = target.max_attempts.map(|own| own.min(most));
+        }
+        Policy(Arc::new(fields))
+    }
+
     /// The ready-made policy of this name: `interactive`, `batch`, `reasoning`, `router`, `guard`, `tool`, `llm`,
     /// `chat_model`, `aws_standard` or `single`.
     ///

@@ -212,7 +212,7 @@ fn emails(text: &str, masks: Masks) -> Cow<'_, str> {
             out.replace(at - local.len() + first + c.len_utf8()..at, secrets::HIDDEN);
         }
         at += sign;
-        let _ = &mut floor;
+        floor = at;
     }
     out.finish()
 }

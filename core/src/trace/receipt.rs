@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use super::json;
 use super::mask::{Masks, mask};
 use crate::action::StopReason;
 use crate::failure::{Failure, Kind};
@@ -280,9 +281,4 @@ impl Ended {
         };
         json(&line)
     }
-}
-
-/// Numbers and text alone cannot fail to be written.
-fn json(line: &impl Serialize) -> String {
-    serde_json::to_string(line).unwrap_or_default()
 }

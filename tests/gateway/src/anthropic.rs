@@ -3,73 +3,38 @@
 use serde_json::{Value, json};
 
 use crate::prompt::Malformed;
-use crate::provider::{
-    Answer, DAILY_RESET_S, Exchange, Fault, Finish, Problem, Provider, Row, delta_text,
-};
+use crate::provider::{Answer, DAILY_RESET_S, Exchange, Fault, Finish, Problem, Provider, Row, delta_text};
 
 pub struct Anthropic;
 
 /// Statuses that have words of their own. That of 429 names no time, so that only the markers for it ask for a wait.
 const STATUSES: &[Row] = &[
-    row(
-        400,
-        "invalid_request_error",
-        "messages: at least one message is required",
-    ),
+    row(400, "invalid_request_error", "messages: at least one message is required"),
     row(401, "authentication_error", "invalid x-api-key"),
     row(
         402,
         "billing_error",
         "There's an issue with your billing or payment information. Please check your payment details in the Console.",
     ),
-    row(
-        403,
-        "permission_error",
-        "Your API key does not have permission to use the specified resource.",
-    ),
+    row(403, "permission_error", "Your API key does not have permission to use the specified resource."),
     row(404, "not_found_error", "model: {model}"),
     row(408, "timeout_error", "Request timed out"),
-    row(
-        409,
-        "conflict_error",
-        "The resource is locked by another request.",
-    ),
-    row(
-        413,
-        "request_too_large",
-        "Request exceeds the maximum allowed number of bytes.",
-    ),
-    row(
-        429,
-        "rate_limit_error",
-        "This request would exceed your organization's rate limit of 50 requests per minute.",
-    ),
+    row(409, "conflict_error", "The resource is locked by another request."),
+    row(413, "request_too_large", "Request exceeds the maximum allowed number of bytes."),
+    row(429, "rate_limit_error", "This request would exceed your organization's rate limit of 50 requests per minute."),
     row(500, "api_error", "Internal server error"),
     row(503, "api_error", "Service unavailable"),
     row(504, "timeout_error", "Request timed out"),
     row(529, "overloaded_error", "Overloaded"),
 ];
 
-const DAILY: Row = row(
-    429,
-    "rate_limit_error",
-    "This request would exceed your account's rate limit. Please try again later.",
-);
+const DAILY: Row =
+    row(429, "rate_limit_error", "This request would exceed your account's rate limit. Please try again later.");
 
-const CONTEXT: Row = row(
-    400,
-    "invalid_request_error",
-    "prompt is too long: 214782 tokens > 200000 maximum",
-);
+const CONTEXT: Row = row(400, "invalid_request_error", "prompt is too long: 214782 tokens > 200000 maximum");
 
 const fn row(status: u16, kind: &'static str, message: &'static str) -> Row {
-    Row {
-        status,
-        kind: Some(kind),
-        code: None,
-        param: None,
-        message,
-    }
+    Row { status, kind: Some(kind), code: None, param: None, message }
 }
 
 impl Provider for Anthropic {
@@ -85,22 +50,14 @@ impl Provider for Anthropic {
         match problem {
             Problem::Status(status) => by_status(*status, exchange),
             Problem::Quota => by_status(402, exchange),
-            Problem::Daily => Fault {
-                headers: daily_headers(exchange),
-                ..DAILY.fault(exchange)
-            },
+            Problem::Daily => Fault { headers: daily_headers(exchange), ..DAILY.fault(exchange) },
             Problem::Context => CONTEXT.fault(exchange),
             Problem::TooLarge => by_status(413, exchange),
             Problem::Malformed(Malformed::NotJson(detail)) => {
                 invalid(format!("The request body is not valid JSON: {detail}"))
             }
-            Problem::Malformed(Malformed::Missing(name)) => {
-                invalid(format!("{name}: Field required"))
-            }
-            Problem::Test(kind, message) => Fault {
-                kind: Some(kind),
-                ..invalid(message.clone())
-            },
+            Problem::Malformed(Malformed::Missing(name)) => invalid(format!("{name}: Field required")),
+            Problem::Test(kind, message) => Fault { kind: Some(kind), ..invalid(message.clone()) },
         }
     }
 
@@ -114,11 +71,7 @@ impl Provider for Anthropic {
 
     fn answer_body(&self, answer: &Answer, exchange: &Exchange) -> Value {
         let text = json!({"type": "text", "text": answer.text(), "citations": null});
-        let content = if answer.deltas == 0 {
-            json!([])
-        } else {
-            json!([text])
-        };
+        let content = if answer.deltas == 0 { json!([]) } else { json!([text]) };
         let ending = ending(answer.finish);
         message(&content, &ending, answer.deltas, exchange)
     }
@@ -129,9 +82,7 @@ impl Provider for Anthropic {
         let mut frames = vec![event(&json!({"type": "message_start", "message": message}))];
         if has_content {
             let block = json!({"type": "text", "text": ""});
-            frames.push(event(
-                &json!({"type": "content_block_start", "index": 0, "content_block": block}),
-            ));
+            frames.push(event(&json!({"type": "content_block_start", "index": 0, "content_block": block})));
         }
         frames
     }
@@ -155,8 +106,7 @@ impl Provider for Anthropic {
             events.push(json!({"type": "content_block_stop", "index": 0}));
         }
         let usage = usage(answer.deltas, exchange);
-        events
-            .push(json!({"type": "message_delta", "delta": ending(answer.finish), "usage": usage}));
+        events.push(json!({"type": "message_delta", "delta": ending(answer.finish), "usage": usage}));
         events.push(json!({"type": "message_stop"}));
         events.iter().map(event).collect()
     }
@@ -180,14 +130,7 @@ fn by_status(status: u16, exchange: &Exchange) -> Fault {
 }
 
 fn invalid(message: String) -> Fault {
-    Fault {
-        status: 400,
-        kind: Some("invalid_request_error"),
-        code: None,
-        param: None,
-        message,
-        headers: Vec::new(),
-    }
+    Fault { status: 400, kind: Some("invalid_request_error"), code: None, param: None, message, headers: Vec::new() }
 }
 
 /// Only this header tells a used-up allowance from an ordinary rate limit.
@@ -202,10 +145,7 @@ fn daily_headers(exchange: &Exchange) -> Vec<(&'static str, String)> {
 fn ending(finish: Finish) -> Value {
     let (reason, details) = match finish {
         Finish::Stop => ("end_turn", Value::Null),
-        Finish::Filtered => (
-            "refusal",
-            json!({"type": "refusal", "category": null, "explanation": null}),
-        ),
+        Finish::Filtered => ("refusal", json!({"type": "refusal", "category": null, "explanation": null})),
     };
     json!({"stop_reason": reason, "stop_sequence": null, "stop_details": details})
 }

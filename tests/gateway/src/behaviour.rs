@@ -41,12 +41,7 @@ pub struct Step {
 
 impl Step {
     pub fn ok() -> Self {
-        Self {
-            name: "ok".to_owned(),
-            behaviour: B::Ok,
-            times: 1,
-            then_ok: false,
-        }
+        Self { name: "ok".to_owned(), behaviour: B::Ok, times: 1, then_ok: false }
     }
 
     /// Reads one entry; nothing if it is no behaviour.
@@ -58,17 +53,9 @@ impl Step {
             Some((name, value)) => (name, Some(value)),
             None => (entry, None),
         };
-        WORDS
-            .iter()
-            .filter(|word| word.name() == name)
-            .find_map(|word| {
-                Some(Self {
-                    name: entry.to_owned(),
-                    behaviour: word.takes.read(value)?,
-                    times: 1,
-                    then_ok: word.then_ok,
-                })
-            })
+        WORDS.iter().filter(|word| word.name() == name).find_map(|word| {
+            Some(Self { name: entry.to_owned(), behaviour: word.takes.read(value)?, times: 1, then_ok: word.then_ok })
+        })
     }
 }
 
@@ -101,19 +88,11 @@ enum Takes {
 }
 
 const fn word(form: &'static str, takes: Takes) -> Word {
-    Word {
-        form,
-        takes,
-        then_ok: false,
-    }
+    Word { form, takes, then_ok: false }
 }
 
 const fn once(form: &'static str, takes: Takes) -> Word {
-    Word {
-        form,
-        takes,
-        then_ok: true,
-    }
+    Word { form, takes, then_ok: true }
 }
 
 const WORDS: &[Word] = &[
@@ -201,18 +180,7 @@ mod tests {
         assert_eq!(read("400"), Some((Behaviour::Status(400), 1, false)));
         assert_eq!(read("599"), Some((Behaviour::Status(599), 1, false)));
         assert_eq!(read("429x3"), Some((Behaviour::Status(429), 3, true)));
-        for wrong in [
-            "399",
-            "600",
-            "200",
-            "4290",
-            "429x0",
-            "429x",
-            "429x10001",
-            "429 x2",
-            "x2",
-            "+429",
-        ] {
+        for wrong in ["399", "600", "200", "4290", "429x0", "429x", "429x10001", "429 x2", "x2", "+429"] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
     }
@@ -227,10 +195,7 @@ mod tests {
         assert_eq!(read("slow=1000"), Some((Behaviour::Slow(second), 1, false)));
         assert_eq!(read("retry-after=1.0"), Some((after("1.0"), 1, true)));
         assert_eq!(read("retry-ms=250"), Some((ms("250"), 1, true)));
-        assert_eq!(
-            read("retry-date=2"),
-            Some((Behaviour::RetryDate(2), 1, true))
-        );
+        assert_eq!(read("retry-date=2"), Some((Behaviour::RetryDate(2), 1, true)));
         assert_eq!(read("sse-cut=0"), Some((Behaviour::SseCut(0), 1, false)));
     }
 

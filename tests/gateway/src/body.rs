@@ -42,10 +42,7 @@ impl Body {
     }
 
     pub fn played(cues: Vec<Cue>) -> Self {
-        Self::Played(Player {
-            cues: cues.into(),
-            pause: None,
-        })
+        Self::Played(Player { cues: cues.into(), pause: None })
     }
 }
 
@@ -53,10 +50,7 @@ impl HttpBody for Body {
     type Data = Bytes;
     type Error = Cut;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|all| Ok(Frame::data(all)))),
             Self::Played(player) => player.poll_next(context),

@@ -2,8 +2,8 @@
 
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
-    HeaderMap, HeaderValue, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HeaderMap, HeaderValue,
+    VARY,
 };
 use hyper::{Response, StatusCode};
 
@@ -17,10 +17,7 @@ const EXPOSED: &str = "date, retry-after, retry-after-ms, x-should-retry, reques
 pub fn open(response: &mut Response<Body>) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    headers.insert(
-        ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static(EXPOSED),
-    );
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
 }
 
 /// The answer to a preflight: whatever headers were asked for are allowed, by name, since `*` leaves out
@@ -29,15 +26,9 @@ pub fn preflight(request: &HeaderMap) -> Response<Body> {
     let mut response = Response::new(Body::whole(""));
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
-    headers.insert(
-        ACCESS_CONTROL_ALLOW_METHODS,
-        HeaderValue::from_static("GET, POST, OPTIONS"),
-    );
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, OPTIONS"));
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
-    headers.insert(
-        VARY,
-        HeaderValue::from_static("access-control-request-headers"),
-    );
+    headers.insert(VARY, HeaderValue::from_static("access-control-request-headers"));
     if let Some(asked) = request.get(ACCESS_CONTROL_REQUEST_HEADERS) {
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
     }

@@ -95,9 +95,7 @@ impl Arguments {
                 "--until-stdin-closes" => arguments.until_stdin_closes = true,
                 "--port" => {
                     let port = words.next().ok_or("--port needs a number")?;
-                    arguments.port = port
-                        .parse()
-                        .map_err(|_| format!("--port {port}: not a port"))?;
+                    arguments.port = port.parse().map_err(|_| format!("--port {port}: not a port"))?;
                 }
                 _ => return Err(format!("unknown argument {word}")),
             }
@@ -108,9 +106,7 @@ impl Arguments {
 
 /// One thread carries everything: a test's load is small, and order then never depends on a scheduler.
 fn run(port: u16) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
         announce(listener.local_addr()?.port())?;
@@ -143,10 +139,7 @@ mod tests {
     #[test]
     fn arguments() {
         assert_eq!(parse(""), Ok(Arguments::default()));
-        let both = Arguments {
-            port: 8123,
-            until_stdin_closes: true,
-        };
+        let both = Arguments { port: 8123, until_stdin_closes: true };
         assert_eq!(parse("--until-stdin-closes --port 8123"), Ok(both));
         for wrong in ["--port", "--port 65536", "--port x", "--verbose", "8080"] {
             assert!(parse(wrong).is_err(), "{wrong}");

@@ -24,10 +24,7 @@ impl Marker {
         };
         match opened.split_once(']') {
             Some((inside, _)) => Self::parse(inside),
-            None => Err(UnknownMarker(format!(
-                "the marker `#[{}` is never closed",
-                shortened(opened)
-            ))),
+            None => Err(UnknownMarker(format!("the marker `#[{}` is never closed", shortened(opened)))),
         }
     }
 
@@ -66,9 +63,7 @@ impl UnknownMarker {
 
 fn unknown(inside: &str, entry: &str) -> UnknownMarker {
     let (inside, entry) = (shortened(inside), shortened(entry));
-    UnknownMarker(format!(
-        "unknown marker `#[{inside}]`: `{entry}` is no behaviour of the gateway"
-    ))
+    UnknownMarker(format!("unknown marker `#[{inside}]`: `{entry}` is no behaviour of the gateway"))
 }
 
 /// A marker that was never closed may have the rest of a long prompt in it.
@@ -86,9 +81,7 @@ mod tests {
 
     fn played(prompt: &str, requests: u64) -> String {
         let marker = Marker::of_prompt(prompt).expect("a known marker");
-        let names: Vec<_> = (1..=requests)
-            .map(|attempt| marker.step(attempt).name.as_str())
-            .collect();
+        let names: Vec<_> = (1..=requests).map(|attempt| marker.step(attempt).name.as_str()).collect();
         names.join(" ")
     }
 
@@ -120,13 +113,7 @@ mod tests {
     #[test]
     fn an_unknown_marker_is_named_with_what_is_allowed() {
         let message = name("#[500,bogus]");
-        for part in [
-            "`#[500,bogus]`",
-            "`bogus`",
-            "sse-cut=N",
-            "slow=MS",
-            "400..599xN",
-        ] {
+        for part in ["`#[500,bogus]`", "`bogus`", "sse-cut=N", "slow=MS", "400..599xN"] {
             assert!(message.contains(part), "{part} in {message}");
         }
         for prompt in ["#[]", "#[429,]", "#[,429]", "#[200]", "#[#[]"] {

@@ -38,20 +38,8 @@ const STATUSES: &[Row] = &[
         param: None,
         message: "The model `{model}` does not exist or you do not have access to it.",
     },
-    Row {
-        status: 408,
-        kind: None,
-        code: None,
-        param: None,
-        message: "Request timed out.",
-    },
-    Row {
-        status: 409,
-        kind: None,
-        code: None,
-        param: None,
-        message: "The resource is locked by another request.",
-    },
+    Row { status: 408, kind: None, code: None, param: None, message: "Request timed out." },
+    Row { status: 409, kind: None, code: None, param: None, message: "The resource is locked by another request." },
     Row {
         status: 413,
         kind: Some("invalid_request_error"),
@@ -67,13 +55,7 @@ const STATUSES: &[Row] = &[
         message: "Rate limit reached for {model} in organization org-gateway on requests per min (RPM): Limit 500, \
                   Used 500, Requested 1.",
     },
-    Row {
-        status: 500,
-        kind: Some("server_error"),
-        code: None,
-        param: None,
-        message: SERVER_ERROR,
-    },
+    Row { status: 500, kind: Some("server_error"), code: None, param: None, message: SERVER_ERROR },
     Row {
         status: 503,
         kind: Some("service_unavailable_error"),
@@ -109,8 +91,7 @@ const CONTEXT: Row = Row {
               Please reduce the length of the messages.",
 };
 
-const SERVER_ERROR: &str =
-    "The server had an error while processing your request. Sorry about that!";
+const SERVER_ERROR: &str = "The server had an error while processing your request. Sorry about that!";
 
 impl Provider for OpenAi {
     fn request_id_header(&self) -> &'static str {
@@ -128,19 +109,15 @@ impl Provider for OpenAi {
             Problem::Daily => DAILY.fault(exchange),
             Problem::Context => CONTEXT.fault(exchange),
             Problem::TooLarge => by_status(413, exchange),
-            Problem::Malformed(Malformed::NotJson(detail)) => invalid(format!(
-                "We could not parse the JSON body of your request: {detail}."
-            )),
+            Problem::Malformed(Malformed::NotJson(detail)) => {
+                invalid(format!("We could not parse the JSON body of your request: {detail}."))
+            }
             Problem::Malformed(Malformed::Missing(name)) => Fault {
                 code: Some("missing_required_parameter"),
                 param: Some(name),
                 ..invalid(format!("Missing required parameter: '{name}'."))
             },
-            Problem::Test(kind, message) => Fault {
-                kind: Some(kind),
-                code: Some(kind),
-                ..invalid(message.clone())
-            },
+            Problem::Test(kind, message) => Fault { kind: Some(kind), code: Some(kind), ..invalid(message.clone()) },
         }
     }
 
@@ -192,8 +169,7 @@ impl Provider for OpenAi {
     }
 
     fn stream_error(&self) -> String {
-        let error =
-            json!({"message": SERVER_ERROR, "type": "server_error", "param": null, "code": null});
+        let error = json!({"message": SERVER_ERROR, "type": "server_error", "param": null, "code": null});
         data(&json!({"error": error}))
     }
 }
@@ -207,22 +183,11 @@ fn by_status(status: u16, exchange: &Exchange) -> Fault {
     } else {
         ("server_error", SERVER_ERROR)
     };
-    Fault {
-        status,
-        kind: Some(kind),
-        ..invalid(message.to_owned())
-    }
+    Fault { status, kind: Some(kind), ..invalid(message.to_owned()) }
 }
 
 fn invalid(message: String) -> Fault {
-    Fault {
-        status: 400,
-        kind: Some("invalid_request_error"),
-        code: None,
-        param: None,
-        message,
-        headers: Vec::new(),
-    }
+    Fault { status: 400, kind: Some("invalid_request_error"), code: None, param: None, message, headers: Vec::new() }
 }
 
 fn finish_reason(finish: Finish) -> &'static str {
@@ -255,15 +220,11 @@ fn common(object: &str, exchange: &Exchange) -> Map<String, Value> {
         ("service_tier", json!("default")),
         ("system_fingerprint", json!("fp_gateway")),
     ];
-    fields
-        .map(|(name, value)| (name.to_owned(), value))
-        .into_iter()
-        .collect()
+    fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
 }
 
 fn content_chunk(delta: &Value, finish_reason: &Value, exchange: &Exchange) -> String {
-    let choice =
-        json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason});
+    let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason});
     chunk(&json!([choice]), Value::Null, exchange)
 }
 

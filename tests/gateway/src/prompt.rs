@@ -22,11 +22,8 @@ pub enum Malformed {
 
 impl Prompt {
     pub fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let request: Value =
-            serde_json::from_slice(body).map_err(|fault| Malformed::NotJson(fault.to_string()))?;
-        let model = request["model"]
-            .as_str()
-            .ok_or(Malformed::Missing("model"))?;
+        let request: Value = serde_json::from_slice(body).map_err(|fault| Malformed::NotJson(fault.to_string()))?;
+        let model = request["model"].as_str().ok_or(Malformed::Missing("model"))?;
         let messages = request["messages"]
             .as_array()
             .filter(|messages| !messages.is_empty())
@@ -54,10 +51,7 @@ impl Prompt {
 fn texts(content: &Value) -> Vec<&str> {
     match content {
         Value::String(text) => vec![text],
-        Value::Array(parts) => parts
-            .iter()
-            .filter_map(|part| part["text"].as_str())
-            .collect(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
         _ => Vec::new(),
     }
 }

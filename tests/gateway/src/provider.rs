@@ -39,17 +39,11 @@ pub struct Exchange {
 impl Exchange {
     pub fn new(sequence: u64, prompt: Prompt) -> Self {
         let mixed = sequence.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        Self {
-            prompt,
-            id: format!("{mixed:016x}{sequence:08x}"),
-            now: SystemTime::now(),
-        }
+        Self { prompt, id: format!("{mixed:016x}{sequence:08x}"), now: SystemTime::now() }
     }
 
     pub fn epoch_seconds(&self) -> u64 {
-        self.now
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs())
+        self.now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
     }
 }
 
@@ -116,10 +110,7 @@ pub enum Finish {
 }
 
 impl Answer {
-    pub const WHOLE: Self = Self {
-        deltas: TEXT.len(),
-        finish: Finish::Stop,
-    };
+    pub const WHOLE: Self = Self { deltas: TEXT.len(), finish: Finish::Stop };
 
     pub fn text(&self) -> String {
         (0..self.deltas).map(delta_text).collect()
@@ -127,17 +118,7 @@ impl Answer {
 }
 
 /// Some of it is not ASCII, so that a reader which splits characters is found out.
-const TEXT: [&str; 9] = [
-    "The",
-    " gateway",
-    " answers",
-    ":",
-    " all",
-    " is",
-    " well",
-    ",",
-    " 世界é",
-];
+const TEXT: [&str; 9] = ["The", " gateway", " answers", ":", " all", " is", " well", ",", " 世界é"];
 
 /// The text of a delta; past the end of the answer it starts again.
 pub fn delta_text(index: usize) -> &'static str {

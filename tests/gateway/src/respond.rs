@@ -3,9 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use hyper::header::{
-    CACHE_CONTROL, CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER, SERVER,
-};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER, SERVER};
 use hyper::{Response, StatusCode};
 use serde_json::Value;
 use tokio::time::sleep;
@@ -28,11 +26,7 @@ const CUT_PAUSE: Duration = Duration::from_millis(20);
 const FILTERED_DELTAS: usize = 3;
 
 /// What a request meets, once it is known which behaviour it asked for.
-pub async fn respond(
-    behaviour: &B,
-    provider: &dyn Provider,
-    exchange: &Exchange,
-) -> Result<Response<Body>, Reset> {
+pub async fn respond(behaviour: &B, provider: &dyn Provider, exchange: &Exchange) -> Result<Response<Body>, Reset> {
     if let B::Slow(time) = behaviour {
         sleep(*time).await;
     }
@@ -71,9 +65,7 @@ fn problem(behaviour: &B, stream: bool) -> Option<Problem> {
         B::Quota => Some(Problem::Quota),
         B::Daily => Some(Problem::Daily),
         B::Context => Some(Problem::Context),
-        B::SseCut(_) | B::SseError(_) | B::SseStall(_) | B::SsePings(_) | B::SseSlow(_)
-            if !stream =>
-        {
+        B::SseCut(_) | B::SseError(_) | B::SseStall(_) | B::SsePings(_) | B::SseSlow(_) if !stream => {
             let message = "a marker that starts with sse- needs \"stream\": true in the request";
             Some(Problem::Test("gateway_needs_stream", message.to_owned()))
         }
@@ -113,47 +105,23 @@ enum Ending {
 }
 
 impl Play {
-    const WHOLE: Self = Self {
-        answer: Answer::WHOLE,
-        ending: Ending::Finished,
-        pings: None,
-        pause: DELTA_PAUSE,
-    };
+    const WHOLE: Self = Self { answer: Answer::WHOLE, ending: Ending::Finished, pings: None, pause: DELTA_PAUSE };
 
     fn of(behaviour: &B) -> Self {
         match *behaviour {
-            B::Filter => Self {
-                answer: Answer {
-                    deltas: FILTERED_DELTAS,
-                    finish: Finish::Filtered,
-                },
-                ..Self::WHOLE
-            },
+            B::Filter => Self { answer: Answer { deltas: FILTERED_DELTAS, finish: Finish::Filtered }, ..Self::WHOLE },
             B::Empty => Self::broken(0, Ending::Finished),
             B::SseCut(deltas) => Self::broken(deltas, Ending::Cut),
             B::SseError(deltas) => Self::broken(deltas, Ending::Failed),
             B::SseStall(deltas) => Self::broken(deltas, Ending::Stalled),
-            B::SsePings(pings) => Self {
-                pings: Some(pings),
-                ..Self::WHOLE
-            },
-            B::SseSlow(pause) => Self {
-                pause,
-                ..Self::WHOLE
-            },
+            B::SsePings(pings) => Self { pings: Some(pings), ..Self::WHOLE },
+            B::SseSlow(pause) => Self { pause, ..Self::WHOLE },
             _ => Self::WHOLE,
         }
     }
 
     fn broken(deltas: usize, ending: Ending) -> Self {
-        Self {
-            answer: Answer {
-                deltas,
-                finish: Finish::Stop,
-            },
-            ending,
-            ..Self::WHOLE
-        }
+        Self { answer: Answer { deltas, finish: Finish::Stop }, ending, ..Self::WHOLE }
     }
 
     fn cues(&self, provider: &dyn Provider, exchange: &Exchange) -> Vec<Cue> {
@@ -209,11 +177,7 @@ fn typed(status: u16, content_type: &'static str, body: Body) -> Response<Body> 
     response
 }
 
-fn with_id(
-    mut response: Response<Body>,
-    provider: &dyn Provider,
-    exchange: &Exchange,
-) -> Response<Body> {
+fn with_id(mut response: Response<Body>, provider: &dyn Provider, exchange: &Exchange) -> Response<Body> {
     let name = HeaderName::from_static(provider.request_id_header());
     set(&mut response, name, &provider.request_id(exchange));
     response

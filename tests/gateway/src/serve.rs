@@ -39,10 +39,7 @@ const PATHS: &[(&str, Method)] = &[
 
 impl Gateway {
     pub fn new() -> Self {
-        Self {
-            stats: Mutex::new(Stats::new()),
-            sequence: AtomicU64::new(1),
-        }
+        Self { stats: Mutex::new(Stats::new()), sequence: AtomicU64::new(1) }
     }
 
     pub async fn serve(&self, request: Request<Incoming>) -> Result<Response<Body>, Reset> {
@@ -87,8 +84,7 @@ impl Gateway {
             Err((label, problem)) => {
                 let played = label.to_owned();
                 let drill = drill(&head.headers);
-                self.stats()
-                    .record(&drill, label, Visit { played, ..visit });
+                self.stats().record(&drill, label, Visit { played, ..visit });
                 Ok(refuse(&problem, provider, &exchange))
             }
         }
@@ -121,10 +117,7 @@ type Asked = Result<Marker, (&'static str, Problem)>;
 impl Upload {
     /// Reads to the end even past the limit: an answer sent before that would be lost with the connection.
     async fn read(mut body: Incoming) -> Option<Self> {
-        let mut upload = Self {
-            bytes: Vec::new(),
-            too_large: false,
-        };
+        let mut upload = Self { bytes: Vec::new(), too_large: false };
         while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
             let Ok(data) = frame.ok()?.into_data() else {
                 continue;
@@ -181,9 +174,7 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
 
 fn asked_drill(head: &Parts) -> Option<String> {
     let query = head.uri.query().unwrap_or_default();
-    form_urlencoded::parse(query.as_bytes())
-        .find(|(name, _)| name == "drill")
-        .map(|(_, id)| id.into_owned())
+    form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "drill").map(|(_, id)| id.into_owned())
 }
 
 /// No such path, or not with this method.
@@ -191,22 +182,13 @@ fn lost(head: &Parts) -> Response<Body> {
     let path = head.uri.path();
     if let Some((_, method)) = PATHS.iter().find(|(known, _)| *known == path) {
         let message = format!("{path} takes {method}, not {}", head.method);
-        let mut response = json(
-            405,
-            &json!({"error": {"type": "gateway_wrong_method", "message": message}}),
-        );
+        let mut response = json(405, &json!({"error": {"type": "gateway_wrong_method", "message": message}}));
         if let Ok(method) = HeaderValue::from_str(method.as_str()) {
             response.headers_mut().insert(ALLOW, method);
         }
         return response;
     }
-    let known: Vec<_> = PATHS
-        .iter()
-        .map(|(path, method)| format!("{method} {path}"))
-        .collect();
+    let known: Vec<_> = PATHS.iter().map(|(path, method)| format!("{method} {path}")).collect();
     let message = format!("no such path: {path}; there are {}", known.join(", "));
-    json(
-        404,
-        &json!({"error": {"type": "gateway_unknown_path", "message": message}}),
-    )
+    json(404, &json!({"error": {"type": "gateway_unknown_path", "message": message}}))
 }

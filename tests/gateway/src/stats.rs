@@ -29,28 +29,17 @@ pub struct Visit {
 
 impl Stats {
     pub fn new() -> Self {
-        Self {
-            started: Instant::now(),
-            drills: BTreeMap::new(),
-        }
+        Self { started: Instant::now(), drills: BTreeMap::new() }
     }
 
     /// The number that the next visit of this drill and marker has, counting from 1.
     pub fn next_attempt(&self, drill: &str, behaviour: &str) -> u64 {
-        let visits = self
-            .drills
-            .get(drill)
-            .and_then(|behaviours| behaviours.get(behaviour));
+        let visits = self.drills.get(drill).and_then(|behaviours| behaviours.get(behaviour));
         visits.map_or(0, Vec::len) as u64 + 1
     }
 
     pub fn record(&mut self, drill: &str, behaviour: &str, visit: Visit) {
-        self.drills
-            .entry(drill.to_owned())
-            .or_default()
-            .entry(behaviour.to_owned())
-            .or_default()
-            .push(visit);
+        self.drills.entry(drill.to_owned()).or_default().entry(behaviour.to_owned()).or_default().push(visit);
     }
 
     /// Forgets one drill, or all.
@@ -77,14 +66,8 @@ impl Stats {
         let behaviours: serde_json::Map<_, _> = behaviours
             .iter()
             .map(|(name, visits)| {
-                let requests: Vec<_> = (1..)
-                    .zip(visits)
-                    .map(|(attempt, visit)| self.visit(attempt, visit))
-                    .collect();
-                (
-                    name.clone(),
-                    json!({"count": visits.len(), "requests": requests}),
-                )
+                let requests: Vec<_> = (1..).zip(visits).map(|(attempt, visit)| self.visit(attempt, visit)).collect();
+                (name.clone(), json!({"count": visits.len(), "requests": requests}))
             })
             .collect();
         json!({"count": count, "behaviours": behaviours})
@@ -112,9 +95,7 @@ impl Stats {
 
 /// FNV-1a, 64 bits: enough to tell whether two bodies are the same.
 pub fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

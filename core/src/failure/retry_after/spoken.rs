@@ -47,7 +47,7 @@ fn filled(text: &str) -> &str {
 /// `请在1分30秒后重试`: terms before 后, and an invitation to try again after it.
 fn chinese(text: &str) -> Option<Span> {
     text.match_indices('后').find_map(|(at, after)| {
-        let next = text[at + after.len()..].trim_start_matches([' ', ',', ',']);
+        let next = text[at + after.len()..].trim_start_matches([' ', ',', '，']);
         let invited = ["重试", "再试", "再次", "再请求", "恢复"].iter().any(|word| next.starts_with(word));
         let before = text[..at].trim_end_matches(['之', '以', ' ']);
         invited.then(|| terms_at_end(before))?
@@ -98,7 +98,8 @@ mod tests {
     fn chinese_waits_stand_before_hou() {
         assert_eq!(said("请求过于频繁,请在 30 秒后重试"), Some(30_000));
         assert_eq!(said("请1分30秒后再试"), Some(90_000));
-        assert_eq!(said("请5分钟之后重试"), Some(300_000));
+        assert_eq!(said("请5分钟之后，重试"), Some(300_000));
+        assert_eq!(said("1.5 小时后恢复。"), Some(5_400_000));
         assert_eq!(said("请稍后重试"), None);
         assert_eq!(said("后重试"), None);
     }

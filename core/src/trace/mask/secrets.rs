@@ -165,8 +165,8 @@ fn named(bytes: &[u8], at: usize, name: &str, place: Place) -> Option<Range<usiz
 
 /// The end of a name at `at`, in any case and with a `_` or `-` between letters.
 fn name_end(bytes: &[u8], at: usize, name: &str) -> Option<usize> {
-    name.bytes().enumerate().try_fold(at, |at, (n, letter)| {
-        let at = at + usize::from(n > 0 && matches!(bytes.get(at), Some(b'_' | b'-')));
+    name.bytes().try_fold(at, |at, letter| {
+        let at = at + usize::from(matches!(bytes.get(at), Some(b'_' | b'-')));
         bytes.get(at)?.eq_ignore_ascii_case(&letter).then_some(at + 1)
     })
 }

@@ -32,10 +32,7 @@ impl Gateway {
             .strip_prefix("listening on http://")
             .and_then(|rest| rest.strip_suffix('\n'))
             .unwrap_or_else(|| panic!("not the promised line: {line:?}"));
-        Self {
-            address: address.to_owned(),
-            child,
-        }
+        Self { address: address.to_owned(), child }
     }
 }
 
@@ -48,8 +45,7 @@ pub fn shared() -> &'static str {
 /// A request as it is used most: one user message.
 pub fn prompt(text: &str, stream: bool) -> String {
     let message = json!({"role": "user", "content": text});
-    json!({"model": "model-1", "max_tokens": 50, "stream": stream, "messages": [message]})
-        .to_string()
+    json!({"model": "model-1", "max_tokens": 50, "stream": stream, "messages": [message]}).to_string()
 }
 
 /// A plain request on a connection of its own.
@@ -109,12 +105,8 @@ impl Line {
             .filter_map(|line| line.split_once(": "))
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let mut reply = Reply {
-            status: status.ok_or(ErrorKind::InvalidData)?,
-            headers,
-            body: Vec::new(),
-            ending: Ending::Whole,
-        };
+        let mut reply =
+            Reply { status: status.ok_or(ErrorKind::InvalidData)?, headers, body: Vec::new(), ending: Ending::Whole };
         if let Err(fault) = self.body(&mut reply) {
             reply.ending = match fault.kind() {
                 ErrorKind::UnexpectedEof => Ending::Cut,
@@ -143,8 +135,7 @@ impl Line {
         while reply.header("transfer-encoding") == Some("chunked") {
             let mut size = String::new();
             self.0.read_line(&mut size)?;
-            let size =
-                usize::from_str_radix(size.trim_end(), 16).map_err(|_| ErrorKind::UnexpectedEof)?;
+            let size = usize::from_str_radix(size.trim_end(), 16).map_err(|_| ErrorKind::UnexpectedEof)?;
             self.read(size, &mut reply.body)?;
             self.read(2, &mut Vec::new())?;
             if size == 0 {

@@ -8,9 +8,7 @@ use crate::client::{ANTHROPIC, Line, OPENAI, Reply, ask, get, post, prompt};
 
 fn statuses(drill: &str, marker: &str, requests: usize) -> Vec<u16> {
     let text = format!("#[{marker}]");
-    (0..requests)
-        .map(|_| ask(OPENAI, drill, &text).status)
-        .collect()
+    (0..requests).map(|_| ask(OPENAI, drill, &text).status).collect()
 }
 
 fn stats(drill: &str) -> Value {
@@ -74,11 +72,7 @@ fn a_date_is_as_far_from_the_date_of_the_response_as_was_asked() {
 #[test]
 fn the_record_tells_each_request() {
     let body = prompt("#[500,ok]", false);
-    let headers = [
-        ("x-drill-id", "record"),
-        ("x-stainless-retry-count", "1"),
-        ("idempotency-key", "key-1"),
-    ];
+    let headers = [("x-drill-id", "record"), ("x-stainless-retry-count", "1"), ("idempotency-key", "key-1")];
     let mut line = Line::open();
     line.send("POST", OPENAI, &headers, body.as_bytes());
     assert_eq!(line.receive().expect("a response").status, 500);
@@ -92,18 +86,9 @@ fn the_record_tells_each_request() {
     let played = &drill["behaviours"]["500,ok"];
     assert_eq!(played["count"], 2);
     let (first, second) = (&played["requests"][0], &played["requests"][1]);
-    assert_eq!(
-        (&first["attempt"], &second["attempt"]),
-        (&1.into(), &2.into())
-    );
-    assert_eq!(
-        (&first["played"], &second["played"]),
-        (&"500".into(), &"ok".into())
-    );
-    assert_eq!(
-        (&first["path"], &second["path"]),
-        (&OPENAI.into(), &ANTHROPIC.into())
-    );
+    assert_eq!((&first["attempt"], &second["attempt"]), (&1.into(), &2.into()));
+    assert_eq!((&first["played"], &second["played"]), (&"500".into(), &"ok".into()));
+    assert_eq!((&first["path"], &second["path"]), (&OPENAI.into(), &ANTHROPIC.into()));
     assert_eq!(first["body_hash"], second["body_hash"]);
     assert_eq!(first["body_length"], body.len());
     assert_eq!(first["x-stainless-retry-count"], "1");

@@ -12,16 +12,8 @@ fn an_openai_answer() {
     let body = reply.json();
     assert_eq!(reply.status, 200);
     assert_eq!(reply.header("content-type"), Some("application/json"));
-    assert!(
-        reply
-            .header("x-request-id")
-            .is_some_and(|id| id.starts_with("req_"))
-    );
-    assert!(
-        body["id"]
-            .as_str()
-            .is_some_and(|id| id.starts_with("chatcmpl-"))
-    );
+    assert!(reply.header("x-request-id").is_some_and(|id| id.starts_with("req_")));
+    assert!(body["id"].as_str().is_some_and(|id| id.starts_with("chatcmpl-")));
     assert_eq!(body["object"], "chat.completion");
     assert_eq!(body["model"], "model-1");
     assert_eq!(body["choices"][0]["message"]["content"], ANSWER);
@@ -38,11 +30,7 @@ fn an_anthropic_answer() {
     let reply = ask(ANTHROPIC, "anthropic-answer", "three words here");
     let body = reply.json();
     assert_eq!(reply.status, 200);
-    assert!(
-        reply
-            .header("request-id")
-            .is_some_and(|id| id.starts_with("req_"))
-    );
+    assert!(reply.header("request-id").is_some_and(|id| id.starts_with("req_")));
     assert!(body["id"].as_str().is_some_and(|id| id.starts_with("msg_")));
     assert_eq!(body["type"], "message");
     assert_eq!(body["content"][0]["text"], ANSWER);
@@ -66,86 +54,26 @@ fn refusals() -> Vec<Refusal> {
     let server = || json!("server_error");
     let limit = || json!("rate_limit_exceeded");
     vec![
-        (
-            "400",
-            (400, invalid(), json!("decimal_above_max_value")),
-            (400, "invalid_request_error"),
-        ),
-        (
-            "401",
-            (401, invalid(), json!("invalid_api_key")),
-            (401, "authentication_error"),
-        ),
+        ("400", (400, invalid(), json!("decimal_above_max_value")), (400, "invalid_request_error")),
+        ("401", (401, invalid(), json!("invalid_api_key")), (401, "authentication_error")),
         ("402", (402, invalid(), Value::Null), (402, "billing_error")),
         (
             "403",
-            (
-                403,
-                json!("request_forbidden"),
-                json!("unsupported_country_region_territory"),
-            ),
+            (403, json!("request_forbidden"), json!("unsupported_country_region_territory")),
             (403, "permission_error"),
         ),
-        (
-            "404",
-            (404, invalid(), json!("model_not_found")),
-            (404, "not_found_error"),
-        ),
-        (
-            "408",
-            (408, Value::Null, Value::Null),
-            (408, "timeout_error"),
-        ),
-        (
-            "409",
-            (409, Value::Null, Value::Null),
-            (409, "conflict_error"),
-        ),
-        (
-            "418",
-            (418, invalid(), Value::Null),
-            (418, "invalid_request_error"),
-        ),
-        (
-            "429",
-            (429, json!("requests"), limit()),
-            (429, "rate_limit_error"),
-        ),
+        ("404", (404, invalid(), json!("model_not_found")), (404, "not_found_error")),
+        ("408", (408, Value::Null, Value::Null), (408, "timeout_error")),
+        ("409", (409, Value::Null, Value::Null), (409, "conflict_error")),
+        ("418", (418, invalid(), Value::Null), (418, "invalid_request_error")),
+        ("429", (429, json!("requests"), limit()), (429, "rate_limit_error")),
         ("500", (500, server(), Value::Null), (500, "api_error")),
-        (
-            "503",
-            (
-                503,
-                json!("service_unavailable_error"),
-                json!("server_is_overloaded"),
-            ),
-            (503, "api_error"),
-        ),
-        (
-            "529",
-            (529, server(), Value::Null),
-            (529, "overloaded_error"),
-        ),
+        ("503", (503, json!("service_unavailable_error"), json!("server_is_overloaded")), (503, "api_error")),
+        ("529", (529, server(), Value::Null), (529, "overloaded_error")),
         ("599", (599, server(), Value::Null), (599, "api_error")),
-        (
-            "quota",
-            (
-                429,
-                json!("insufficient_quota"),
-                json!("insufficient_quota"),
-            ),
-            (402, "billing_error"),
-        ),
-        (
-            "daily",
-            (429, json!("requests"), limit()),
-            (429, "rate_limit_error"),
-        ),
-        (
-            "context",
-            (400, invalid(), json!("context_length_exceeded")),
-            (400, "invalid_request_error"),
-        ),
+        ("quota", (429, json!("insufficient_quota"), json!("insufficient_quota")), (402, "billing_error")),
+        ("daily", (429, json!("requests"), limit()), (429, "rate_limit_error")),
+        ("context", (400, invalid(), json!("context_length_exceeded")), (400, "invalid_request_error")),
     ]
 }
 
@@ -182,18 +110,12 @@ fn a_daily_limit_says_when_it_comes_back() {
     let reply = ask(OPENAI, "daily", "#[daily]");
     let message = reply.json()["error"]["message"].to_string();
     assert!(message.contains("requests per day (RPD)"), "{message}");
-    assert!(
-        message.contains("Please try again in 7h12m0s."),
-        "{message}"
-    );
+    assert!(message.contains("Please try again in 7h12m0s."), "{message}");
 
     let reply = ask(ANTHROPIC, "daily", "#[daily]");
     let reset = reply.header("anthropic-ratelimit-unified-reset");
     let reset: u64 = reset.and_then(|text| text.parse().ok()).expect("seconds");
-    let now = std::time::SystemTime::UNIX_EPOCH
-        .elapsed()
-        .expect("a clock")
-        .as_secs();
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock").as_secs();
     assert!((now + 25_900..=now + 25_920).contains(&reset), "{reset}");
 }
 
@@ -201,10 +123,7 @@ fn a_daily_limit_says_when_it_comes_back() {
 fn a_filter_cuts_a_success_short() {
     let body = ask(OPENAI, "filter", "#[filter]").json();
     assert_eq!(body["choices"][0]["finish_reason"], "content_filter");
-    assert_eq!(
-        body["choices"][0]["message"]["content"],
-        "The gateway answers"
-    );
+    assert_eq!(body["choices"][0]["message"]["content"], "The gateway answers");
     let body = ask(ANTHROPIC, "filter", "#[filter]").json();
     assert_eq!(body["stop_reason"], "refusal");
     assert_eq!(body["stop_details"]["type"], "refusal");
@@ -239,47 +158,25 @@ fn an_unknown_marker_is_a_mistake_of_the_test() {
     for path in [OPENAI, ANTHROPIC] {
         let (status, kind, message) = error_of(&ask(path, "unknown", "#[500,nope]"));
         assert_eq!((status, kind.as_str()), (400, "gateway_unknown_marker"));
-        assert!(
-            message.contains("#[500,nope]") && message.contains("retry-after=S"),
-            "{message}"
-        );
+        assert!(message.contains("#[500,nope]") && message.contains("retry-after=S"), "{message}");
     }
 }
 
 #[test]
 fn a_stream_marker_without_a_stream_is_one_too() {
-    for marker in [
-        "sse-cut=1",
-        "sse-error=1",
-        "sse-stall=1",
-        "sse-pings=1",
-        "sse-slow=1",
-    ] {
+    for marker in ["sse-cut=1", "sse-error=1", "sse-stall=1", "sse-pings=1", "sse-slow=1"] {
         let (status, kind, _) = error_of(&ask(OPENAI, "no-stream", &format!("#[{marker}]")));
-        assert_eq!(
-            (status, kind.as_str()),
-            (400, "gateway_needs_stream"),
-            "{marker}"
-        );
+        assert_eq!((status, kind.as_str()), (400, "gateway_needs_stream"), "{marker}");
     }
 }
 
 #[test]
 fn a_body_that_is_no_request_is_refused_in_the_shape_of_the_provider() {
     for path in [OPENAI, ANTHROPIC] {
-        for body in [
-            "{\"model\": ",
-            "",
-            "[]",
-            r#"{"model": "m", "messages": []}"#,
-        ] {
+        for body in ["{\"model\": ", "", "[]", r#"{"model": "m", "messages": []}"#] {
             let reply = post(path, "malformed", body);
             let (status, kind, _) = error_of(&reply);
-            assert_eq!(
-                (status, kind.as_str()),
-                (400, "invalid_request_error"),
-                "{body}"
-            );
+            assert_eq!((status, kind.as_str()), (400, "invalid_request_error"), "{body}");
             assert_eq!(reply.json()["type"] == "error", path == ANTHROPIC);
         }
     }

@@ -42,10 +42,7 @@ fn an_openai_stream() {
     let mut expected = words("role 9*content finish");
     expected.push("[DONE]".to_owned());
     assert_eq!(outline(&frames), expected);
-    assert_eq!(
-        reply.deltas().concat(),
-        "The gateway answers: all is well, 世界é"
-    );
+    assert_eq!(reply.deltas().concat(), "The gateway answers: all is well, 世界é");
     let first = frames[0].json().expect("a chunk");
     assert_eq!(first["object"], "chat.completion.chunk");
     assert!(first.get("usage").is_none());
@@ -62,10 +59,7 @@ fn an_openai_stream_with_its_usage() {
     let mut expected = words("role 9*content finish usage");
     expected.push("[DONE]".to_owned());
     assert_eq!(outline(&frames), expected);
-    assert_eq!(
-        frames[0].json().map(|chunk| chunk["usage"].clone()),
-        Some(Value::Null)
-    );
+    assert_eq!(frames[0].json().map(|chunk| chunk["usage"].clone()), Some(Value::Null));
     let usage = frames[11].json().expect("a chunk")["usage"].clone();
     assert_eq!(usage["completion_tokens"], 9);
 }
@@ -78,10 +72,7 @@ fn an_anthropic_stream() {
     let expected = "message_start content_block_start ping 9*content_block_delta content_block_stop message_delta \
                     message_stop";
     assert_eq!(outline(&frames), words(expected));
-    assert_eq!(
-        reply.deltas().concat(),
-        "The gateway answers: all is well, 世界é"
-    );
+    assert_eq!(reply.deltas().concat(), "The gateway answers: all is well, 世界é");
     for frame in &frames {
         assert_eq!(frame.json().expect("JSON")["type"], frame.event);
     }
@@ -94,16 +85,8 @@ fn an_anthropic_stream() {
 fn a_cut_stream_has_its_deltas_and_no_finish() {
     for (deltas, openai, anthropic) in [
         (0, "role", "message_start content_block_start ping"),
-        (
-            2,
-            "role 2*content",
-            "message_start content_block_start ping 2*content_block_delta",
-        ),
-        (
-            20,
-            "role 20*content",
-            "message_start content_block_start ping 20*content_block_delta",
-        ),
+        (2, "role 2*content", "message_start content_block_start ping 2*content_block_delta"),
+        (20, "role 20*content", "message_start content_block_start ping 20*content_block_delta"),
     ] {
         let marker = format!("#[sse-cut={deltas}]");
         for (path, expected) in [(OPENAI, openai), (ANTHROPIC, anthropic)] {
@@ -126,10 +109,7 @@ fn an_error_inside_a_stream() {
     let reply = stream(ANTHROPIC, "error", "#[sse-error=0]");
     assert_eq!((reply.status, &reply.ending), (200, &Ending::Whole));
     let frames = reply.frames();
-    assert_eq!(
-        outline(&frames),
-        words("message_start content_block_start ping error")
-    );
+    assert_eq!(outline(&frames), words("message_start content_block_start ping error"));
     let error = frames[3].json().expect("JSON")["error"].clone();
     assert_eq!(error["type"], "overloaded_error");
 }
@@ -152,16 +132,7 @@ fn pings_come_before_the_first_content() {
     let started = Instant::now();
     let frames = stream(OPENAI, "pings", "#[sse-pings=3]");
     let outline_seen = outline(&frames.frames());
-    assert_eq!(
-        outline_seen[..5],
-        [
-            "role",
-            ": keep-alive",
-            ": keep-alive",
-            ": keep-alive",
-            "content"
-        ]
-    );
+    assert_eq!(outline_seen[..5], ["role", ": keep-alive", ": keep-alive", ": keep-alive", "content"]);
     assert_eq!(outline_seen.last().map(String::as_str), Some("[DONE]"));
     assert!(started.elapsed() >= Duration::from_millis(300));
 

@@ -11,12 +11,7 @@ fn a_reset_is_seen_as_a_reset() {
     for path in [OPENAI, ANTHROPIC] {
         for streaming in [false, true] {
             let mut line = Line::open();
-            line.send(
-                "POST",
-                path,
-                &[("x-drill-id", "reset")],
-                prompt("#[reset]", streaming).as_bytes(),
-            );
+            line.send("POST", path, &[("x-drill-id", "reset")], prompt("#[reset]", streaming).as_bytes());
             let fault = line.receive().expect_err("no response");
             assert_eq!(fault.kind(), ErrorKind::ConnectionReset);
         }
@@ -27,12 +22,7 @@ fn a_reset_is_seen_as_a_reset() {
 #[test]
 fn a_reset_can_be_one_entry_of_a_list() {
     let mut line = Line::open();
-    line.send(
-        "POST",
-        OPENAI,
-        &[("x-drill-id", "reset-list")],
-        prompt("#[reset,ok]", false).as_bytes(),
-    );
+    line.send("POST", OPENAI, &[("x-drill-id", "reset-list")], prompt("#[reset,ok]", false).as_bytes());
     assert!(line.receive().is_err());
     assert_eq!(ask(OPENAI, "reset-list", "#[reset,ok]").status, 200);
 }
@@ -49,12 +39,7 @@ fn a_connection_is_kept_after_answers_errors_and_streams() {
         ("#[html]", false, 502),
         ("hi", false, 200),
     ] {
-        line.send(
-            "POST",
-            OPENAI,
-            &[("x-drill-id", "kept")],
-            prompt(text, streaming).as_bytes(),
-        );
+        line.send("POST", OPENAI, &[("x-drill-id", "kept")], prompt(text, streaming).as_bytes());
         assert_eq!(line.receive().expect("a response").status, status, "{text}");
     }
 }
@@ -64,10 +49,7 @@ fn slow_means_five_seconds() {
     let started = Instant::now();
     assert_eq!(ask(OPENAI, "slow-5", "#[slow]").status, 200);
     let elapsed = started.elapsed();
-    assert!(
-        elapsed >= Duration::from_secs(5) && elapsed < Duration::from_secs(8),
-        "{elapsed:?}"
-    );
+    assert!(elapsed >= Duration::from_secs(5) && elapsed < Duration::from_secs(8), "{elapsed:?}");
 }
 
 #[test]
@@ -75,10 +57,7 @@ fn a_body_may_have_16_mib_and_no_more() {
     let padding = "x".repeat((16 << 20) - 200);
     assert_eq!(ask(OPENAI, "large", &padding).status, 200);
     let padding = "x".repeat((16 << 20) + 1);
-    for (path, kind) in [
-        (OPENAI, "invalid_request_error"),
-        (ANTHROPIC, "request_too_large"),
-    ] {
+    for (path, kind) in [(OPENAI, "invalid_request_error"), (ANTHROPIC, "request_too_large")] {
         let reply = ask(path, "large", &padding);
         assert_eq!(reply.status, 413);
         assert_eq!(reply.json()["error"]["type"], kind);
@@ -99,11 +78,7 @@ fn browsers_may_ask_with_any_header() {
     assert_eq!(reply.status, 204);
     assert_eq!(reply.header("access-control-allow-origin"), Some("*"));
     assert_eq!(reply.header("access-control-allow-headers"), Some(asked));
-    assert!(
-        reply
-            .header("access-control-allow-methods")
-            .is_some_and(|all| all.contains("POST"))
-    );
+    assert!(reply.header("access-control-allow-methods").is_some_and(|all| all.contains("POST")));
 }
 
 #[test]
@@ -119,16 +94,8 @@ fn browsers_may_read_every_response_and_its_hints() {
     ];
     for reply in replies {
         assert_eq!(reply.header("access-control-allow-origin"), Some("*"));
-        let exposed = reply
-            .header("access-control-expose-headers")
-            .unwrap_or_default();
-        for name in [
-            "date",
-            "retry-after",
-            "retry-after-ms",
-            "x-should-retry",
-            "request-id",
-        ] {
+        let exposed = reply.header("access-control-expose-headers").unwrap_or_default();
+        for name in ["date", "retry-after", "retry-after-ms", "x-should-retry", "request-id"] {
             assert!(exposed.split(", ").any(|header| header == name), "{name}");
         }
     }
@@ -137,10 +104,7 @@ fn browsers_may_read_every_response_and_its_hints() {
 #[test]
 fn a_wrong_path_or_method_is_told_what_there_is() {
     let reply = get("/v1/models");
-    assert_eq!(
-        (reply.status, reply.json()["error"]["type"].as_str()),
-        (404, Some("gateway_unknown_path"))
-    );
+    assert_eq!((reply.status, reply.json()["error"]["type"].as_str()), (404, Some("gateway_unknown_path")));
     assert!(reply.text().contains(ANTHROPIC));
     let reply = get(OPENAI);
     assert_eq!((reply.status, reply.header("allow")), (405, Some("POST")));
@@ -149,10 +113,7 @@ fn a_wrong_path_or_method_is_told_what_there_is() {
 
 #[test]
 fn a_query_does_not_change_the_path() {
-    assert_eq!(
-        post("/v1/messages?beta=true", "query", &prompt("hi", false)).status,
-        200
-    );
+    assert_eq!(post("/v1/messages?beta=true", "query", &prompt("hi", false)).status, 200);
 }
 
 #[test]

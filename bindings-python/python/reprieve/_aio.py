@@ -1,0 +1,158 @@
+"""The driver of coroutines: the same loop, under asyncio and trio.
+
+An attempt that takes longer than its timeout is cancelled and awaited until it has unwound; a late value is a success.
+A cancellation from outside is never retried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from . import _native, _on_asyncio
+from ._clock import clock
+from ._current import CURRENT, Attempt, Facts, current_attempt
+from ._session import Session, Started
+
+if TYPE_CHECKING:
+    from ._native import Action
+    from ._options import Caller
+
+
+class TimedOut(Exception):
+    """The attempt was cancelled at its timeout, and has unwound."""
+
+
+class Abandoned(Exception):
+    """The attempt was cancelled because its call was, and has unwound."""
+
+
+def backend() -> Any:
+    """The module that knows how to wait here: asyncio's or trio's."""
+    if _on_asyncio.running():
+        return _on_asyncio
+    if "trio" in sys.modules:
+        from . import _on_trio
+
+        return _on_trio
+    raise RuntimeError("reprieve drives coroutines under asyncio and trio; neither runs here")
+
+
+async def run(
+    owner: Caller,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    started: Started | None = None,
+) -> Any:
+    """Awaits the function until the machine says it is enough; `started` is a first attempt that has failed."""
+    session = Session(owner, started=started)
+    try:
+        action = await drive(session, function, args, kwargs, started)
+        if action.kind == "done":
+            return session.value
+        raise session.give_up(action)
+    finally:
+        session.close()
+        del session, started
+
+
+async def drive(
+    session: Session,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    first: Started | None = None,
+) -> Action:
+    """The loop. Answers the action that ended the call."""
+    loop = backend()
+    try:
+        action = _first(session, first) if first else session.begin()
+        while True:
+            if action.kind == "attempt":
+                attempt = session.attempt(action)
+                try:
+                    value = await loop.attempt(session, session.function(function), args, kwargs, attempt)
+                except TimedOut:
+                    action = session.timed_out()
+                except Abandoned:
+                    action = session.abandoned()
+                except Exception as error:
+                    action = session.failed(error)
+                else:
+                    action = session.succeeded(value)
+            elif action.kind in ("retry", "fallback"):
+                await wait(loop, session, action.after or 0.0)
+                action = session.begin()
+            else:
+                return action
+    except BaseException:
+        session.stopped_outside()
+        raise
+
+
+def _first(session: Session, first: Started) -> Action:
+    return session.timed_out() if isinstance(first.error, TimedOut) else session.failed(first.error)
+
+
+async def wait(loop: Any, session: Session, seconds: float) -> None:
+    """Sleeps, until the wait is over or something wakes it."""
+    if clock().virtual:
+        clock().sleep(seconds)
+        seconds = 0.0
+    await loop.wait(session, seconds)
+
+
+def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """The coroutine function under its policy. On asyncio the first attempt is made with one object, a context variable
+    and a place among the deadlines of its loop; what else a call needs is made when it fails."""
+    if not owner._options.plain or owner._native.guarded:
+        return lambda *args, **kwargs: run(owner, function, args, kwargs)
+    first = Facts.of_first(owner._native)
+    timeout_ns = first.timeout_ns
+    current, set_current, reset_current = CURRENT.get, CURRENT.set, CURRENT.reset
+    fast_now, running_loop, current_task = _native.fast_now, _on_asyncio.running_loop, _on_asyncio.current_task
+    cancelling, undo = _on_asyncio.cancelling, _on_asyncio.undo
+    deadlines = _on_asyncio.NOWHERE
+
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal deadlines
+        loop = running_loop()
+        if loop is None or (current() is not None and current_attempt() is not None):
+            return await run(owner, function, args, kwargs)
+        began = fast_now()
+        if began == 0:  # a virtual clock, or inside of an attempt of a plain function
+            return await run(owner, function, args, kwargs)
+        if deadlines.loop() is not loop:
+            deadlines = _on_asyncio.deadlines_of(loop)
+        here, task = deadlines, current_task(loop)
+        attempt = here.active[task] = Attempt(first, began)
+        if cancelling is not None:
+            attempt.cancelling = cancelling(task)
+        if began + timeout_ns < here.armed_for:
+            here.arm(began + timeout_ns)
+        token = set_current(attempt)
+        error: Exception
+        try:
+            return await function(*args, **kwargs)
+        except Exception as raised:
+            error = raised
+        except asyncio.CancelledError:
+            if attempt.cut is None or undo(attempt, task) is None:
+                raise
+            error = TimedOut()
+        finally:
+            attempt.ended = True
+            del here.active[task]
+            if attempt.cut is not None:
+                undo(attempt, task)
+            reset_current(token)
+        started = Started(began, error, attempt.drawn)
+        try:
+            return await run(owner, function, args, kwargs, started)
+        finally:
+            del error, started
+
+    return call

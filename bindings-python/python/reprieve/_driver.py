@@ -1,0 +1,103 @@
+"""The driver of plain functions: one loop. What to do is the machine's to say.
+
+A plain function cannot be interrupted: its late success is a success, and the deadline bounds what is started.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ._clock import clock
+from ._session import Session, Started
+
+if TYPE_CHECKING:
+    from ._native import Action
+    from ._options import Caller
+
+
+def run(
+    owner: Caller,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None,
+    started: tuple[int, Exception, Any] | None = None,
+) -> Any:
+    """Calls the function until the machine says it is enough; `started` is a first attempt that has failed."""
+    first = Started(*started) if started else None
+    session = Session(owner, started=first)
+    try:
+        action = drive(session, function, args, kwargs or {}, first)
+        if action.kind == "done":
+            return session.value
+        raise session.give_up(action)
+    finally:
+        session.close()
+        del session, first, started
+
+
+def drive(
+    session: Session,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    first: Started | None = None,
+) -> Action:
+    """The loop. Answers the action that ended the call."""
+    try:
+        action = session.failed(first.error) if first else session.begin()
+        while True:
+            if action.kind == "attempt":
+                session.attempt(action)
+                try:
+                    value = session.function(function)(*args, **kwargs)
+                except Exception as error:
+                    action = session.failed(error)
+                else:
+                    refuse_coroutine(function, value)
+                    action = session.succeeded(value)
+            elif action.kind in ("retry", "fallback"):
+                wait(session, action.after or 0.0)
+                action = session.begin()
+            else:
+                return action
+    except BaseException:
+        session.stopped_outside()
+        raise
+
+
+def wait(session: Session, seconds: float) -> None:
+    """Sleeps, until the wait is over or something wakes it: the call's event, its handle or its run."""
+    if seconds <= 0:
+        return
+    if session.deaf or clock().virtual:
+        clock().sleep(seconds)
+        return
+    woken = threading.Event()
+    session.waker = woken.set
+    cancel = session.options.cancel
+    try:
+        if cancel is None:
+            if not session.cancelled():
+                woken.wait(seconds)
+        elif session.run is None and isinstance(cancel, threading.Event):
+            cancel.wait(seconds)
+        else:  # two things to wait for at once: look at one of them every 10 ms
+            ends = clock().now() + int(seconds * 1e9)
+            while not session.cancelled() and (left := ends - clock().now()) > 0:
+                if woken.wait(min(0.01, left / 1e9)):
+                    break
+    finally:
+        session.waker = None
+
+
+def refuse_coroutine(function: object, value: object) -> None:
+    """A plain function that answers a coroutine would be awaited outside of the policy, and never be retried."""
+    if inspect.iscoroutine(value):
+        value.close()
+        raise TypeError(
+            f"{function!r} is a plain function and answered a coroutine, which would run outside of the policy: "
+            "hand over the coroutine function itself, or make it `async def`"
+        )

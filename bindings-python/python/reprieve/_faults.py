@@ -1,0 +1,42 @@
+"""Faults of the user's own functions beside the call: sinks, listeners, predicates.
+
+They never change how a call ends. Each is counted under the function's role, and logged once for each function.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+
+logger = logging.getLogger("reprieve")
+
+_lock = threading.Lock()
+_counts: Counter[str] = Counter()
+_logged: set[tuple[str, str]] = set()
+
+
+def note(role: str, function: object, error: Exception) -> None:
+    """Counts a fault, and logs the first of each function."""
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    with _lock:
+        _counts[role] += 1
+        first = (role, name) not in _logged
+        if first and len(_logged) < 1_000:
+            _logged.add((role, name))
+    if first:
+        logger.warning("reprieve: the %s %s raised; the call goes on without it", role, name, exc_info=error)
+
+
+def faults() -> dict[str, int]:
+    """How often a user's own function raised beside a call, by its role: `sink`, `on_event`, `classify`, `retry_if`,
+    `backoff`.
+
+    A number that grows is a signal: records or events are being lost.
+
+    >>> import reprieve
+    >>> reprieve.faults().get("sink", 0)
+    0
+    """
+    with _lock:
+        return dict(_counts)

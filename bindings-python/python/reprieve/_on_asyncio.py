@@ -1,0 +1,180 @@
+"""Attempts and waits under asyncio: a timer that cancels the task, and a future that can be woken.
+
+Written against the loop itself, so that Python 3.10, which has no `asyncio.timeout`, behaves the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+import weakref
+from asyncio import events
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+
+if TYPE_CHECKING:
+    from ._current import Attempt
+    from ._session import Session
+
+#: How often an event that cannot call back is looked at, in seconds.
+LOOK = 0.01
+
+
+running_loop = events._get_running_loop
+#: The task of a running loop. Before Python 3.12 `asyncio.current_task` is a slow way to look into this table.
+current_task: Callable[[Any], Any] = (
+    asyncio.current_task if sys.version_info >= (3, 12) else vars(asyncio.tasks)["_current_tasks"].get
+)
+#: How often a task has been cancelled and not taken that back; Python 3.10 does not count.
+cancelling: Callable[[Any], int] | None = getattr(asyncio.Task, "cancelling", None)
+
+
+def running() -> bool:
+    """Whether an asyncio loop runs on this thread."""
+    return running_loop() is not None
+
+
+class Deadlines:
+    """The deadlines of a loop's first attempts. An attempt joins under its task, and one timer is armed for the
+    earliest deadline: most attempts are over long before it, and never touch a timer."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self.loop: Callable[[], asyncio.AbstractEventLoop | None] = weakref.ref(loop) if loop else lambda: None
+        self.active: dict[Any, Attempt] = {}
+        #: When the timer will look, in nanoseconds on the native clock.
+        self.armed_for: float = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+
+    def arm(self, moment: float) -> None:
+        """Looks at the deadlines at this moment, instead of at a later one."""
+        loop = self.loop()
+        if self._timer is not None:
+            self._timer.cancel()
+        if loop is not None:
+            self.armed_for = moment
+            # Rounded up: a timer that is early would only have to be armed again.
+            self._timer = loop.call_later(max(0.0, (moment - _native.now()) / 1e9) + 1e-6, self._look)
+
+    def _look(self) -> None:
+        now = _native.now()
+        self._timer, self.armed_for = None, math.inf
+        for task, attempt in self.active.items():
+            if attempt.ends_by <= now:
+                cut(attempt, task)
+        if waiting := [attempt.ends_by for attempt in self.active.values() if attempt.cut is None]:
+            self.arm(min(waiting))
+
+
+#: The deadlines of no loop.
+NOWHERE = Deadlines(None)
+_all: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Deadlines] = weakref.WeakKeyDictionary()
+
+
+def deadlines_of(loop: asyncio.AbstractEventLoop) -> Deadlines:
+    """The deadlines of this loop."""
+    if (found := _all.get(loop)) is None:
+        found = _all[loop] = Deadlines(loop)
+    return found
+
+
+def cut(attempt: Attempt, task: asyncio.Task[Any], why: str = "timeout") -> None:
+    """Cancels the attempt's task, once; one that is over, whose task has gone on to other things, is left alone."""
+    if attempt.cut is None and not attempt.ended and not task.done():
+        attempt.cut = why
+        task.cancel()
+
+
+def undo(attempt: Attempt, task: Any) -> str | None:
+    """Takes a cut back: why it was made, or `None` when somebody else has cancelled the task as well."""
+    why, attempt.cut = attempt.cut, None
+    return why if cancelling is None or task.uncancel() <= attempt.cancelling else None
+
+
+async def attempt(
+    session: Session,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    made: Attempt,
+) -> Any:
+    """An attempt that its timeout, its event, its handle and its run can cut."""
+    from ._aio import Abandoned, TimedOut
+
+    loop = events.get_running_loop()
+    task = current_task(loop)
+    made.cancelling = 0 if cancelling is None else cancelling(task)
+    timer = loop.call_later(made.timeout, cut, made, task)
+
+    def woken() -> None:
+        if session.cancelled():
+            cut(made, task, "cancel")
+
+    watch = None if session.deaf else _watch(loop, session, woken)
+    try:
+        return await function(*args, **kwargs)
+    except asyncio.CancelledError:
+        why = undo(made, task) if made.cut else None
+        if why is None:
+            raise
+        raise (TimedOut if why == "timeout" else Abandoned) from None
+    finally:
+        timer.cancel()
+        if watch is not None:
+            watch()
+        if made.cut:
+            undo(made, task)
+
+
+async def wait(session: Session, seconds: float) -> None:
+    """Sleeps; what wakes the session ends it."""
+    if seconds <= 0 or session.deaf:
+        await asyncio.sleep(seconds)
+        return
+    loop = events.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+
+    def end() -> None:
+        if not over.done():
+            over.set_result(None)
+
+    timer = loop.call_later(seconds, end)
+    watch = _watch(loop, session, end)
+    try:
+        await over
+    finally:
+        timer.cancel()
+        watch()
+
+
+def _watch(loop: asyncio.AbstractEventLoop, session: Session, wake: Callable[[], object]) -> Callable[[], None]:
+    """Calls `wake` when something wakes the session, from whatever thread, until the answer is called."""
+    look: asyncio.TimerHandle | None = None
+
+    def woken() -> None:
+        try:
+            loop.call_soon_threadsafe(wake)
+        except RuntimeError:  # the loop is closed: nothing waits on it any more
+            return
+
+    def glance() -> None:
+        nonlocal look
+        if session.cancelled():
+            wake()
+        else:
+            look = loop.call_later(LOOK, glance)
+
+    session.waker = woken
+    if session.options.cancel is not None:
+        glance()
+    elif session.cancelled():
+        loop.call_soon(wake)
+
+    def stop() -> None:
+        session.waker = None
+        if look is not None:
+            look.cancel()
+
+    return stop

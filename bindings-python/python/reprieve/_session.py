@@ -1,0 +1,394 @@
+"""One call, as the drivers of plain functions and of coroutines share it: the machine, the records, the ends.
+
+Nothing here decides: outcomes go into the machine, and what it answers goes back to the driver.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from . import _errors, _faults, _native
+from ._clock import clock
+from ._current import CURRENT, Attempt, Facts, Ids, current_attempt
+from ._errors import AttemptTimeout, ConfigError, RetryError, RetryExhausted
+from ._evidence import evidence_of
+from ._result import Result
+from ._trace import Trace, attach, attached
+from ._usage import usage_of
+
+if TYPE_CHECKING:
+    from ._native import Action, Call, Failure, Policy
+    from ._options import Caller
+
+
+class Started(NamedTuple):
+    """A first attempt that the happy path made by itself, and that failed."""
+
+    began: int
+    error: Exception
+    ids: Ids | None
+
+
+class Session:
+    """One call. A driver asks it what to do, does it, and tells it how that went."""
+
+    def __init__(self, owner: Caller, *, recorded: bool = False, started: Started | None = None) -> None:
+        self.options = owner._options
+        self.policy = owner._native
+        self.value: Any = None
+        self.error: Exception | None = None
+        self.cancel_reason: str | None = None
+        #: Wakes the driver's wait, and cancels an attempt that is a coroutine. Set by the driver while it can be.
+        self.waker: Callable[[], None] | None = None
+        #: A handle may wake or cancel it.
+        self.handled = False
+        self._attempt: Attempt | None = None
+        self._reset_to: Any = None
+        self._first_began = started.began if started else 0
+        self._outer = current_attempt()
+        self.run = self.options.run or (self._outer.run if self._outer else None)
+        self._guards = owner.guards if self.options.guards or self.policy.guarded else None
+        self._recorded = recorded or self.options.sink is not None or self.run is not None
+        self._ids = self._name(started.ids if started else None)
+        self.call = self._start(started)
+        if self.run is not None:
+            self.run._join(self.wake)
+
+    # --- what a driver asks ---
+
+    def begin(self) -> Action:
+        """Begins the next attempt, or ends a call that was cancelled meanwhile."""
+        if self.cancelled():
+            return self._told(self.call.cancel(clock().now()))
+        return self._told(self.call.begin(clock().now()))
+
+    def attempt(self, action: Action) -> Attempt:
+        """Makes the attempt visible to the function. Undone by its outcome."""
+        assert action.number is not None
+        assert action.target is not None
+        assert action.timeout_ns is not None
+        connect_timeout, run = self.policy.connect_timeout, self.run
+        facts = Facts(action.number, action.target, action.timeout_ns, self.call.is_last, connect_timeout, run)
+        self._attempt = Attempt(facts, clock().now()).named(self._ids)
+        self._reset_to = CURRENT.set(self._attempt)
+        return self._attempt
+
+    def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of the attempt's target."""
+        targets = self.options.targets
+        return targets.get(self._attempt.target, function) if targets and self._attempt else function
+
+    def succeeded(self, value: Any) -> Action:
+        """The attempt under way has a value."""
+        self._close_attempt()
+        self.value, self.error = value, None
+        usage = usage_of(value) if self._recorded else None
+        return self._outcome({"success": {}, "usage": usage} if usage else _SUCCESS)
+
+    def failed(self, error: Exception) -> Action:
+        """The attempt under way raised."""
+        began = self._close_attempt()
+        self.error = error
+        if self.cancelled():
+            self.call.cancel(clock().now())
+        return self._outcome(self._outcome_of(error, began))
+
+    def timed_out(self) -> Action:
+        """The attempt under way was cancelled at its timeout, and has unwound."""
+        seconds = self._attempt.timeout if self._attempt else self.policy.first_timeout_ns / 1e9
+        self._close_attempt()
+        message = f"attempt {self.call.attempts} took longer than {seconds:.3g} s"
+        self.error = AttemptTimeout(message, attempts=self.call.attempts)
+        return self._outcome({"failure": {"kind": "timeout", "message": message}})
+
+    def abandoned(self) -> Action:
+        """The attempt under way was cancelled: by the run, the event or the handle, or from outside."""
+        self._close_attempt()
+        self.call.cancel(clock().now())
+        return self._outcome({"failure": {"kind": "cancelled"}})
+
+    def stopped_outside(self) -> None:
+        """Somebody stops the driver itself (a task is cancelled, ^C): the call ends here, and is written down."""
+        if self.call.state == "in_flight":
+            self.abandoned()
+        elif self.call.state != "ended":
+            self._told(self.call.cancel(clock().now()))
+        self._close_attempt()
+
+    def cancelled(self) -> bool:
+        """Somebody cancelled the call: its event, its handle or its run."""
+        if self.cancel_reason is None:
+            if self.options.cancel is not None and self.options.cancel.is_set():
+                self.cancel_reason = "its cancel event was set"
+            elif self.run is not None and self.run.ended:
+                self.cancel_reason = "its run has ended"
+        return self.cancel_reason is not None
+
+    def cancel(self, reason: str) -> None:
+        """Cancels the call, from any thread."""
+        self.cancel_reason = self.cancel_reason or reason
+        self.wake()
+
+    def snapshot(self) -> str:
+        """The call as JSON; one whose cancellation the machine has not heard of yet does not go on either."""
+        cancelled = self.call.state != "ended" and self.cancelled()
+        return self.call.snapshot(clock().now(), clock().wall_ms(), cancelled=cancelled)
+
+    def wake(self) -> None:
+        """Ends a wait; the machine checks whether it was over."""
+        waker = self.waker
+        if waker is not None:
+            waker()
+
+    @property
+    def deaf(self) -> bool:
+        """Nothing can end a wait early."""
+        return self.options.cancel is None and self.run is None and not self.handled
+
+    # --- how a call ends ---
+
+    def close(self) -> None:
+        """Lets go of what would keep frames alive, and leaves the run."""
+        self.error = None
+        self._close_attempt()
+        if self.run is not None:
+            self.run._part(self.wake)
+
+    def trace(self) -> Trace:
+        """The records so far."""
+        return Trace(self.call.trace_id, self.call.lines(), clock().now())
+
+    def result(self, action: Action) -> Result[Any]:
+        """The end as a value."""
+        error = None if action.kind == "done" else self.give_up(action)
+        return Result.of(self.value, error, action, self.call.failure, self.trace())
+
+    def give_up(self, action: Action) -> Exception:
+        """The exception that the call ends with: the user's own, with trace and note."""
+        trace, failure, reason = self.trace(), self.call.failure, action.reason or ""
+        note = self._note(action, trace, failure)
+        details: dict[str, Any] = {
+            "stop_reason": reason,
+            "attempts": self.call.attempts,
+            "failure": failure,
+            "resume_in": action.resume_in,
+            "trace": trace,
+        }
+        error = self.error
+        if error is None or reason == "cancelled":
+            message = self.cancel_reason if reason == "cancelled" and self.cancel_reason else action_words(action)
+            stopped = _errors.BY_REASON.get(reason, RetryError)(f"{message}; {note}", **details)
+            stopped.__cause__ = error
+            attach(stopped, trace)
+            return stopped
+        if isinstance(error, AttemptTimeout):
+            vars(error).update(details)
+        attach(error, trace)
+        _add_note(error, note)
+        if self.options.on_give_up == "wrapped":
+            wrapped = RetryExhausted(note, **details)
+            wrapped.__cause__ = error
+            attach(wrapped, trace)
+            return wrapped
+        return error
+
+    # --- inside ---
+
+    def _name(self, drawn: Ids | None) -> Ids:
+        ids, options = drawn or Ids.draw(), self.options
+        return Ids(
+            options.trace_id or ids.trace_id,
+            options.idempotency_key or ids.idempotency_key,
+            ids.seed if options.seed is None else options.seed,
+        )
+
+    def _start(self, started: Started | None) -> Call:
+        ids, options, outer = self._ids, self.options, self._outer
+        names: dict[str, str | None] = {
+            "trace_id": ids.trace_id,
+            "idempotency_key": ids.idempotency_key,
+            "scene": options.scene,
+            "prompt_version": options.prompt_version,
+            "outer_trace_id": outer.trace_id if outer else None,
+        }
+        named = json.dumps(names)
+        unmask = list(options.unmask or ())
+        if started is not None:
+            return _native.Call.started(self.policy, ids.seed, started.began, ids=named, unmask=unmask)
+        if outer is not None and self.policy.nested == "refuse":
+            raise ConfigError(
+                "nested", '"refuse"', f"no outer attempt; this call is inside attempt {outer.number} of a call"
+            )
+        return _native.Call(
+            _capped(self.policy),
+            ids.seed,
+            ids=named,
+            guards=self._guards._native if self._guards else None,
+            run=self.run._native if self.run else None,
+            ends_by=outer.ends_by if outer and self.policy.nested == "bounded" else None,
+            recorded=self._recorded,
+            heard=options.on_event is not None,
+            unmask=unmask,
+        )
+
+    def _close_attempt(self) -> int:
+        """Hides the attempt, and answers when it began."""
+        attempt, self._attempt = self._attempt, None
+        if attempt is None:
+            return self._first_began
+        attempt.ended = True
+        with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
+            CURRENT.reset(self._reset_to)
+        return attempt.began
+
+    def _outcome(self, outcome: dict[str, Any] | str) -> Action:
+        text = outcome if isinstance(outcome, str) else as_json(outcome)
+        return self._told(self.call.on_outcome(clock().now(), self.call.attempts, text))
+
+    def _outcome_of(self, error: Exception, began: int) -> dict[str, Any]:
+        """Evidence for the core; with functions of the user's own, the failure and what they say of it."""
+        evidence = evidence_of(error, lambda link: _inner(link, began))
+        evidence["wall_now_ms"] = clock().wall_ms()
+        options = self.options
+        if options.classify is None and options.retry_if is None and options.backoff is None:
+            return {"evidence": evidence}
+        failure = _native.classify(as_json(evidence), self.policy)
+        control = failure.category == "control"
+        if options.classify is not None and not control:
+            failure = _reclassified(options.classify, error, failure)
+        outcome: dict[str, Any] = {"failure": json.loads(failure.to_json())}
+        if options.retry_if is not None and not control:
+            answer = _asked("retry_if", options.retry_if, error, failure)
+            if answer is not None:
+                outcome["retry_if"] = bool(answer)
+        if options.backoff is not None:
+            wait = _asked("backoff", _nanoseconds(options.backoff), failure, self.call.attempts_on_target)
+            if wait is not None:
+                outcome["backoff"] = wait
+        return outcome
+
+    def _told(self, action: Action) -> Action:
+        """Hands records to the sink and events to the listener."""
+        sink, listener = self.options.sink, self.options.on_event
+        if sink is not None:
+            lines = self.call.take_lines()
+            if self._guards is not None:
+                lines = self._guards._native.take_transitions() + lines
+            for line in lines:
+                _asked("sink", _writer(sink), line)
+        if listener is not None:
+            for line in self.call.take_events():
+                _asked("on_event", listener, json.loads(line))
+        return action
+
+    def _note(self, action: Action, trace: Trace, failure: Failure | None) -> str:
+        elapsed = (trace.ended or {}).get("elapsed_ms", 0) / 1000
+        count = self.call.attempts
+        words = f"{count} attempt{'' if count == 1 else 's'} in {elapsed:.3g} s"
+        note = f"reprieve: gave up after {words}: {action_words(action)} ({action.reason}); trace {trace.trace_id}"
+        if failure is not None:
+            note += f"; last failure {failure.kind}"
+            if failure.kind == "unknown" and action.reason == "not_retryable":
+                note += '; to retry it, add "unknown" to retry_on, or a rule or classify that says what it is'
+        if action.resume_in is not None:
+            note += f"; may work in {action.resume_in:.3g} s"
+        if action.disposition == "human":
+            note += "; needs a person"
+        return note
+
+
+_SUCCESS = '{"success":{}}'
+
+
+def classified(error: Exception, owner: Caller) -> Failure:
+    """What a call of this owner would take the error for."""
+    failure = _native.classify(as_json(evidence_of(error)), owner._native)
+    classify = owner._options.classify
+    return failure if classify is None or failure.category == "control" else _reclassified(classify, error, failure)
+
+
+def action_words(action: Action) -> str:
+    """Why a call stopped, in words."""
+    return _native.says(action.reason or "")
+
+
+def _capped(policy: Policy) -> Policy:
+    most = clock().cap_attempts()
+    return policy if most is None else policy.capped(most)
+
+
+def _inner(error: BaseException, began: int) -> str | None:
+    """The trace id of an inner call: one that ended while this attempt ran. An exception that is raised again and again
+    may still carry the trace of an earlier call."""
+    trace = attached(error)
+    return trace.trace_id if trace is not None and trace.ended_at >= began else None
+
+
+def as_json(value: object) -> str:
+    """JSON for the core; what JSON does not know is shown as text."""
+    try:
+        return json.dumps(value, default=_as_text, allow_nan=False)
+    except (ValueError, RecursionError):  # NaN, a cycle, endless nesting: only a body can hold those
+        kept = {name: fact for name, fact in cast("dict[str, Any]", value).items() if name != "body"}
+        return json.dumps(kept, default=_as_text, allow_nan=False)
+
+
+def _as_text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else repr(value)
+
+
+def _asked(role: str, function: Callable[..., Any], *args: Any) -> Any:
+    """What a user's own function says; a fault of its own is counted, and says nothing."""
+    try:
+        return function(*args)
+    except Exception as fault:
+        _faults.note(role, function, fault)
+        return None
+
+
+def _reclassified(classify: Callable[[Exception], Any], error: Exception, failure: Failure) -> Failure:
+    def apply(error: Exception) -> Failure:
+        said = classify(error)
+        if said is None:
+            return failure
+        found = json.loads(failure.to_json())
+        if isinstance(said, _native.Failure):
+            fields = json.loads(said.to_json())
+            # That another call has retried already is a fact of the error, whatever it is taken for.
+            fields["inner_trace"] = fields["inner_trace"] or found["inner_trace"]
+        else:
+            fields = {**found, "kind": said, "category": None, "decided_by": "classify"}
+        return _native.Failure.from_json(as_json(fields))
+
+    apply.__qualname__ = getattr(classify, "__qualname__", "classify")
+    answer: Failure | None = _asked("classify", apply, error)
+    return answer or failure
+
+
+def _nanoseconds(backoff: Callable[[Failure, int], Any]) -> Callable[[Failure, int], int | None]:
+    def apply(failure: Failure, n: int) -> int | None:
+        wait = backoff(failure, n)
+        seconds = wait.total_seconds() if hasattr(wait, "total_seconds") else wait
+        return None if seconds is None else _native.parse_duration(seconds)
+
+    apply.__qualname__ = getattr(backoff, "__qualname__", "backoff")
+    return apply
+
+
+def _writer(sink: Any) -> Callable[[str], Any]:
+    if callable(sink):
+        return sink  # type: ignore[no-any-return]
+    return lambda line: sink.write(line + "\n")
+
+
+def _add_note(error: BaseException, note: str) -> None:
+    """PEP 678's note; on Python 3.10, where tracebacks do not show them, for whoever looks. An exception that was
+    raised before keeps only the latest note."""
+    try:
+        notes = [n for n in getattr(error, "__notes__", ()) if not str(n).startswith("reprieve: ")]
+        cast("Any", error).__notes__ = [*notes, note]
+    except Exception:
+        return

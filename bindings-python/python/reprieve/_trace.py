@@ -1,0 +1,95 @@
+"""A call's trace: its receipts and how it ended, attached to the exception that it raises."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from typing import Any
+
+from ._evidence import chain_of
+
+_ATTRIBUTE = "__reprieve_trace__"
+
+
+class Trace:
+    """The records of one call, masked.
+
+    `lines` are the JSON lines as a sink gets them; `receipts` and `ended` are the same as dicts; `str()` is a
+    timeline for people.
+    """
+
+    def __init__(self, trace_id: str, lines: list[str], ended_at: int) -> None:
+        self.trace_id = trace_id
+        self.lines = lines
+        #: When the call ended, in nanoseconds on the driver's clock.
+        self.ended_at = ended_at
+
+    @cached_property
+    def _records(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.lines]
+
+    @property
+    def receipts(self) -> list[dict[str, Any]]:
+        """One for each attempt and refusal, oldest first."""
+        return [record for record in self._records if "record" not in record]
+
+    @property
+    def ended(self) -> dict[str, Any] | None:
+        """The `call_ended` record."""
+        return next((record for record in self._records if record.get("record") == "call_ended"), None)
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.trace_id} of {len(self.receipts)} receipts>"
+
+    def __str__(self) -> str:
+        """A line for each receipt, with its span of time drawn to scale."""
+        total = max([self.ended["elapsed_ms"] if self.ended else 0, 1])
+        width = 40
+        out = [f"trace {self.trace_id}"]
+        for r in self.receipts:
+            start = r["started_ms"] * width // total
+            length = max(1, r["latency_ms"] * width // total)
+            wait = (r["delay_ms"] or 0) * width // total if r["decision"] == "retry" else 0
+            bar = (" " * start + "█" * length + "·" * wait)[: width + 1].ljust(width + 1)
+            name = f"#{r['attempt']}" if r["attempt"] else "--"
+            what = r["kind"] or r["outcome"]
+            after = f" in {r['delay_ms'] / 1000:.3g} s" if r["delay_ms"] is not None else ""
+            why = f" ({r['reason']})" if r["reason"] and r["reason"] != r["kind"] else ""
+            out.append(f"{name:>4} {r['target']:<10.10} |{bar}| {what} -> {r['decision']}{after}{why}")
+        if self.ended:
+            e = self.ended
+            why = f" ({e['reason']})" if e["reason"] else ""
+            out.append(f" end {e['outcome']}{why}: {e['attempts']} attempts, {e['elapsed_ms'] / 1000:.3f} s")
+        return "\n".join(out)
+
+
+def attach(error: BaseException, trace: Trace) -> None:
+    """Attaches a trace to an exception, whatever its class does with attributes."""
+    try:
+        error.__dict__[_ATTRIBUTE] = trace
+    except Exception:
+        return
+
+
+def attached(error: BaseException) -> Trace | None:
+    """The trace on this very exception."""
+    try:
+        found = error.__dict__.get(_ATTRIBUTE)
+    except Exception:
+        return None
+    return found if isinstance(found, Trace) else None
+
+
+def trace_of(error: BaseException) -> Trace | None:
+    """The trace of the call that raised this exception, looked for along its causes and in its groups.
+
+    >>> from reprieve import Policy, trace_of
+    >>> def fails():
+    ...     raise ValueError("no")
+    >>> try:
+    ...     Policy().call(fails)
+    ... except ValueError as error:
+    ...     print(trace_of(error).receipts[0]["decision"])
+    stop
+    """
+    return next((trace for link in chain_of(error) if (trace := attached(link))), None)

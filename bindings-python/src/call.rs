@@ -1,0 +1,327 @@
+//! The raw machine: one call, and the actions it answers. Local guards are asked in place, so that Python never sees
+//! an `Ask`.
+
+use pyo3::prelude::*;
+use reprieve::guard;
+use reprieve::trace::Ids;
+use reprieve::{Outcome, Redeliver, Restore, Span, Step};
+
+use crate::error;
+use crate::failure::masks;
+use crate::guards::{Guards, Run};
+use crate::policy::Policy;
+
+/// What to do next. `kind` is `attempt`, `retry`, `fallback`, `pending`, `ignored`, `stop` or `done`.
+#[pyclass(frozen, get_all, module = "reprieve")]
+#[derive(Default)]
+pub struct Action {
+    kind: &'static str,
+    /// Of an attempt: its number.
+    number: Option<u32>,
+    /// Of an attempt or fallback: the target's id.
+    target: Option<String>,
+    /// Of an attempt: how long it may take, in nanoseconds.
+    timeout_ns: Option<u64>,
+    /// Of a retry or fallback: how long to sleep first, in nanoseconds.
+    after_ns: Option<u64>,
+    /// Of a retry, fallback or stop: why.
+    reason: Option<&'static str>,
+    /// Of a stop: `failed` or `human`.
+    disposition: Option<&'static str>,
+    /// Of a stop: when it may work, in nanoseconds.
+    resume_in_ns: Option<u64>,
+    /// Of a retry or fallback of a stream: how many items the consumer is to discard.
+    discard: Option<u64>,
+    /// Of a retry or fallback of a stream: how many items the function is to resume after.
+    resume: Option<u64>,
+}
+
+#[pymethods]
+impl Action {
+    /// Of an attempt: how long it may take, in seconds.
+    #[getter]
+    fn timeout(&self) -> Option<f64> {
+        self.timeout_ns.map(|ns| Span::from_nanos(ns).as_secs_f64())
+    }
+
+    /// Of a retry or fallback: how long to sleep first, in seconds.
+    #[getter]
+    fn after(&self) -> Option<f64> {
+        self.after_ns.map(|ns| Span::from_nanos(ns).as_secs_f64())
+    }
+
+    /// Of a stop: when it may work, in seconds.
+    #[getter]
+    fn resume_in(&self) -> Option<f64> {
+        self.resume_in_ns.map(|ns| Span::from_nanos(ns).as_secs_f64())
+    }
+
+    fn __repr__(&self) -> String {
+        let target = self.target.as_deref().map_or(String::new(), |t| format!(" {t}"));
+        let reason = self.reason.map_or(String::new(), |r| format!(" ({r})"));
+        let after = self.after_ns.map_or(String::new(), |ns| format!(" after {}", Span::from_nanos(ns)));
+        format!("<Action {}{target}{after}{reason}>", self.kind)
+    }
+}
+
+/// The raw machine of one call. Times are nanoseconds since any one epoch.
+#[pyclass(module = "reprieve")]
+pub struct Call {
+    call: reprieve::Call,
+    guards: Option<Py<Guards>>,
+    run: Option<Py<Run>>,
+}
+
+#[pymethods]
+impl Call {
+    /// A call that has not begun. `ids` is JSON: `trace_id` and as needed `idempotency_key`, `scene`,
+    /// `prompt_version`, `outer_trace_id`. `ends_by` is a moment on the driver's clock.
+    #[new]
+    #[pyo3(signature = (policy, seed, *, ids=None, guards=None, run=None, ends_by=None, recorded=true, heard=false, unmask=Vec::new()))]
+    #[expect(clippy::too_many_arguments, reason = "options by name, in Python")]
+    fn new(
+        py: Python<'_>,
+        policy: &Policy,
+        seed: u64,
+        ids: Option<&str>,
+        guards: Option<Py<Guards>>,
+        run: Option<Py<Run>>,
+        ends_by: Option<u64>,
+        recorded: bool,
+        heard: bool,
+        unmask: Vec<String>,
+    ) -> PyResult<Call> {
+        let call = reprieve::Call::new(policy.0.clone(), seed);
+        Call::with(py, call, ids, guards, run, ends_by, recorded, heard, &unmask)
+    }
+
+    /// The call whose first attempt a driver began by itself at `t0`.
+    #[staticmethod]
+    #[pyo3(signature = (policy, seed, t0, *, ids=None, unmask=Vec::new()))]
+    fn started(
+        py: Python<'_>,
+        policy: &Policy,
+        seed: u64,
+        t0: u64,
+        ids: Option<&str>,
+        unmask: Vec<String>,
+    ) -> PyResult<Call> {
+        let call = reprieve::Call::started(policy.0.clone(), seed, Span::from_nanos(t0));
+        Call::with(py, call, ids, None, None, None, true, false, &unmask)
+    }
+
+    fn begin(&mut self, py: Python<'_>, now_ns: u64) -> PyResult<Action> {
+        let now = Span::from_nanos(now_ns);
+        let step = self.call.begin(now).map_err(|e| error(py, "MisuseError", (e.to_string(),)))?;
+        self.follow(py, now, step)
+    }
+
+    /// Takes an outcome (JSON: `success`, `failure` or `evidence`, and what stands beside them).
+    fn on_outcome(&mut self, py: Python<'_>, now_ns: u64, number: u32, outcome: &str) -> PyResult<Action> {
+        let now = Span::from_nanos(now_ns);
+        let outcome = Outcome::from_json(outcome, self.call.policy())
+            .map_err(|e| error(py, "ConfigError", (e.what, outcome, e.why)))?;
+        let step =
+            self.call.on_outcome(now, number, outcome).map_err(|e| error(py, "MisuseError", (e.to_string(),)))?;
+        self.follow(py, now, step)
+    }
+
+    fn cancel(&mut self, py: Python<'_>, now_ns: u64) -> PyResult<Action> {
+        let now = Span::from_nanos(now_ns);
+        let step = self.call.cancel(now);
+        self.follow(py, now, step)
+    }
+
+    /// The stream's first item has come.
+    fn first_item(&mut self, py: Python<'_>, now_ns: u64) {
+        let now = Span::from_nanos(now_ns);
+        let settles = self.call.first_item(now);
+        self.settle(py, now, &settles);
+    }
+
+    /// The call as JSON. `cancelled` marks only the copy: its driver has yet to tell this one.
+    #[pyo3(signature = (now_ns, wall_now_ms, *, cancelled=false))]
+    fn snapshot(&mut self, now_ns: u64, wall_now_ms: u64, cancelled: bool) -> String {
+        let now = Span::from_nanos(now_ns);
+        if !cancelled {
+            return self.call.snapshot(now, wall_now_ms);
+        }
+        let mut copy = self.call.clone();
+        let _ = copy.cancel(now);
+        copy.snapshot(now, wall_now_ms)
+    }
+
+    /// The call of a snapshot, and its next action.
+    #[staticmethod]
+    #[pyo3(signature = (snapshot, now_ns, wall_now_ms, *, count_suspended=true, guards=None, run=None, ends_by=None))]
+    #[expect(clippy::too_many_arguments, reason = "options by name, in Python")]
+    fn restore(
+        py: Python<'_>,
+        snapshot: &str,
+        now_ns: u64,
+        wall_now_ms: u64,
+        count_suspended: bool,
+        guards: Option<Py<Guards>>,
+        run: Option<Py<Run>>,
+        ends_by: Option<u64>,
+    ) -> PyResult<(Call, Action)> {
+        let now = Span::from_nanos(now_ns);
+        let guarded = guards.is_some() || run.is_some();
+        let options = Restore { count_suspended, guarded, ends_by: ends_by.map(Span::from_nanos) };
+        let (call, step) = reprieve::Call::restore(snapshot, now, wall_now_ms, options)
+            .map_err(|e| error(py, "SnapshotError", (e.to_string(),)))?;
+        let mut call = Call { call, guards, run };
+        let action = call.follow(py, now, step)?;
+        Ok((call, action))
+    }
+
+    /// Record lines since the last time.
+    fn take_lines(&mut self) -> Vec<String> {
+        self.call.take_lines()
+    }
+
+    /// Event lines since the last time.
+    fn take_events(&mut self) -> Vec<String> {
+        self.call.take_events()
+    }
+
+    /// Every record line so far.
+    fn lines(&self) -> Vec<String> {
+        self.call.lines()
+    }
+
+    /// The last classified failure.
+    #[getter]
+    fn failure(&self) -> Option<crate::failure::Failure> {
+        self.call.last_failure().cloned().map(crate::failure::Failure)
+    }
+
+    #[getter]
+    fn state(&self) -> &'static str {
+        self.call.state()
+    }
+
+    #[getter]
+    fn attempts(&self) -> u32 {
+        self.call.attempts()
+    }
+
+    #[getter]
+    fn attempts_on_target(&self) -> u32 {
+        self.call.attempts_on_target()
+    }
+
+    #[getter]
+    fn is_last(&self) -> bool {
+        self.call.is_last()
+    }
+
+    #[getter]
+    fn time_left_ns(&self) -> u64 {
+        self.call.time_left().as_nanos()
+    }
+
+    /// The ids as JSON.
+    #[getter]
+    fn trace_id(&self) -> &str {
+        self.call.ids().map_or("", |ids| ids.trace_id.as_str())
+    }
+}
+
+impl Call {
+    #[expect(clippy::too_many_arguments, reason = "the two constructors' options")]
+    fn with(
+        py: Python<'_>,
+        mut call: reprieve::Call,
+        ids: Option<&str>,
+        guards: Option<Py<Guards>>,
+        run: Option<Py<Run>>,
+        ends_by: Option<u64>,
+        recorded: bool,
+        heard: bool,
+        unmask: &[String],
+    ) -> PyResult<Call> {
+        if guards.is_some() || run.is_some() {
+            call = call.guarded();
+        }
+        let run_ends = run.as_ref().and_then(|run| run.get().lock().deadline());
+        for moment in ends_by.map(Span::from_nanos).into_iter().chain(run_ends) {
+            call = call.ends_by(moment);
+        }
+        if recorded {
+            call = call.recorded();
+        }
+        if heard {
+            call = call.heard();
+        }
+        if !unmask.is_empty() {
+            call = call.with_masks(masks(py, unmask)?);
+        }
+        if let Some(ids) = ids {
+            let read = Ids::from_json(ids).map_err(|e| error(py, "ConfigError", ("ids", ids, e.why)))?;
+            call = call.with_ids(read);
+        }
+        Ok(Call { call, guards, run })
+    }
+
+    fn settle(&self, py: Python<'_>, now: Span, settles: &[guard::Settle]) {
+        if settles.is_empty() {
+            return;
+        }
+        let mut guards = self.guards.as_ref().map(|g| g.bind(py).get().lock());
+        let mut run = self.run.as_ref().map(|r| r.bind(py).get().lock());
+        guard::settle(now, guards.as_deref_mut(), run.as_deref_mut(), self.call.policy(), settles);
+    }
+
+    /// Settles, and lets the local guards answer until there is something to do.
+    fn follow(&mut self, py: Python<'_>, now: Span, mut step: Step) -> PyResult<Action> {
+        loop {
+            self.settle(py, now, &step.settles);
+            let reprieve::Action::Ask(asks) = &step.action else { return Ok(self.action(step.action)) };
+            let answer = {
+                let mut guards = self.guards.as_ref().map(|g| g.bind(py).get().lock());
+                let mut run = self.run.as_ref().map(|r| r.bind(py).get().lock());
+                guard::answer(now, guards.as_deref_mut(), run.as_deref_mut(), asks)
+            };
+            step = self.call.on_answer(now, answer).map_err(|e| error(py, "MisuseError", (e.to_string(),)))?;
+        }
+    }
+
+    fn action(&self, action: reprieve::Action) -> Action {
+        let id = |target: usize| Some(self.call.policy().targets[target].id.clone());
+        let told = |redeliver: Option<Redeliver>| match redeliver {
+            Some(Redeliver::Discard(items)) => (Some(items), None),
+            Some(Redeliver::Resume(items)) => (None, Some(items)),
+            None => (None, None),
+        };
+        match action {
+            reprieve::Action::Attempt { number, target, timeout } => Action {
+                kind: "attempt",
+                number: Some(number),
+                target: id(target),
+                timeout_ns: Some(timeout.as_nanos()),
+                ..Action::default()
+            },
+            reprieve::Action::Retry { after, reason, redeliver } => {
+                let (discard, resume) = told(redeliver);
+                let (after_ns, reason) = (Some(after.as_nanos()), Some(reason.name()));
+                Action { kind: "retry", after_ns, reason, discard, resume, ..Action::default() }
+            }
+            reprieve::Action::Fallback { target, after, reason, redeliver } => {
+                let (discard, resume) = told(redeliver);
+                let (after_ns, reason) = (Some(after.as_nanos()), Some(reason.name()));
+                Action { kind: "fallback", target: id(target), after_ns, reason, discard, resume, ..Action::default() }
+            }
+            reprieve::Action::Stop(stop) => Action {
+                kind: "stop",
+                reason: Some(stop.reason.name()),
+                disposition: Some(stop.disposition.name()),
+                resume_in_ns: stop.resume_in.map(Span::as_nanos),
+                ..Action::default()
+            },
+            reprieve::Action::Pending => Action { kind: "pending", ..Action::default() },
+            reprieve::Action::Ignored => Action { kind: "ignored", ..Action::default() },
+            reprieve::Action::Done | reprieve::Action::Ask(_) => Action { kind: "done", ..Action::default() },
+        }
+    }
+}
