@@ -151,12 +151,12 @@ fn what_is_granted_too_late_is_given_back() {
     let mut cancelled = ask();
     let _stop = cancelled.cancel(NOW);
     let step = cancelled.on_answer(NOW, Answer::Granted(TOO_LATE)).unwrap();
-    assert!(matches!(step.action, Action::Stop(stop) if stop.reason == StopReason::Cancelled));
+    assert!(matches!(step.action, Action::Stop(why) if why.reason == StopReason::Cancelled));
     assert_eq!(step.settles, given_back());
     assert!(cancelled.on_answer(NOW, Answer::Granted(TOO_LATE)).is_err(), "it is given back once");
 
     let step = ask().on_answer(NOW.plus(Span::from_secs(600)), Answer::Granted(TOO_LATE)).unwrap();
-    assert!(matches!(step.action, Action::Stop(stop) if stop.reason == StopReason::DeadlineExceeded));
+    assert!(matches!(step.action, Action::Stop(why) if why.reason == StopReason::DeadlineExceeded));
     assert_eq!(step.settles, given_back());
 
     let mut nothing = ask();
