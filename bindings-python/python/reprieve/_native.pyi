@@ -21,9 +21,8 @@ __all__ = [
     "Run",
     "classify",
     "current_frame",
-    "enter",
+    "fast_now",
     "kinds",
-    "leave",
     "mask",
     "now",
     "parse_duration",
@@ -52,11 +51,9 @@ def parse_duration(value: object, unit_ns: int = 1_000_000_000) -> int:
 def set_fast(on: bool) -> None:
     """Whether calls may take the happy path. Off under a virtual clock and under greenlets."""
 
-def enter() -> int:
-    """An attempt begins that is a context variable: the time, or zero where the happy path may not be taken."""
-
-def leave() -> None:
-    """It has ended."""
+def fast_now() -> int:
+    """The time, or zero where the happy path may not be taken: it is off, or a plain function's attempt is under way
+    here."""
 
 def current_frame(draw: Callable[[], Ids]) -> tuple[Caller, int, Ids] | None:
     """The innermost attempt on this thread that the happy path runs: for whom, when it began, and its ids, which

@@ -71,9 +71,8 @@ class Session:
         assert action.timeout_ns is not None
         connect_timeout, run = self.policy.connect_timeout, self.run
         facts = Facts(action.number, action.target, action.timeout_ns, self.call.is_last, connect_timeout, run)
-        self._attempt = Attempt(facts, clock().now(), self._ids)
+        self._attempt = Attempt(facts, clock().now()).named(self._ids)
         self._reset_to = CURRENT.set(self._attempt)
-        _native.enter()
         return self._attempt
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -235,7 +234,6 @@ class Session:
         if attempt is None:
             return 0
         attempt.ended = True
-        _native.leave()
         with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
             CURRENT.reset(self._reset_to)
         return attempt.began
