@@ -3,6 +3,8 @@
 //! Nothing here decides anything. No lock is held while user code runs: guards are locked only inside one call into
 //! the core.
 
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands a function its arguments by value")]
+
 mod call;
 mod failure;
 mod fast;
