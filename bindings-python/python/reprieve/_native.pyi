@@ -233,6 +233,9 @@ class Action:
     def resume(self) -> int | None:
         """Of a retry or fallback of a stream: how many items the function is to resume after."""
 
+    def to_json(self) -> str:
+        """The action as JSON, the same in every language."""
+
 @final
 class Call:
     """The raw machine of one call. Local guards are asked in place, so that there is no `ask` to answer.
