@@ -23,7 +23,9 @@ from scripted import Scripted, classify, raised_for, retry_if, value_of
 from vectors import Differs, Hands, World, shown, verb
 
 #: Longer than any step takes: then the driver hangs.
-PATIENCE = 20.0
+PATIENCE = 5.0
+#: More than a driver is ever told between two stops: then it spins.
+SPINS = 50
 
 
 class Closed(BaseException):
@@ -138,9 +140,12 @@ class Lane:
             self._thread.start()
         else:
             self._go.release()
-        assert self._back.acquire(timeout=PATIENCE), "the driver hangs"
-        if self._crash is not None or self._fault is not None:
-            raise self._crash or self._fault or AssertionError
+        if not self._back.acquire(timeout=PATIENCE):
+            raise Differs("the driver hangs")
+        if self._fault is not None:
+            raise self._fault
+        if self._crash is not None:
+            raise Differs(f"the driver raised {self._crash!r}") from self._crash
 
     def _next(self, at: int) -> Any:
         """The next thing that the driver was told; it must have been told at this moment."""
@@ -194,6 +199,8 @@ class Lane:
         if not self._within:
             self._session = session
             self._told.append((self._clock.now(), action))
+        if len(self._told) > SPINS:
+            raise Closed("the driver spins")
 
     def slept(self, seconds: float) -> None:
         if seconds > 0:
