@@ -66,6 +66,7 @@ impl Action {
 
 /// The raw machine of one call. Times are nanoseconds since any one epoch.
 #[pyclass(module = "reprieve")]
+#[expect(clippy::struct_field_names, reason = "it is the call, and what stands beside it")]
 pub struct Call {
     call: reprieve::Call,
     guards: Option<Py<Guards>>,

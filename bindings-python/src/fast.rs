@@ -5,7 +5,7 @@
 //! are used instead (`set_fast(False)`).
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -33,42 +33,32 @@ pub fn set_fast(on: bool) {
     FAST.store(on, Ordering::Relaxed);
 }
 
-/// How many attempts are context variables just now: while there are any, a call must look whether it is inside one.
-static OPEN: AtomicIsize = AtomicIsize::new(0);
-
-/// An attempt begins that is a context variable: the time, or zero where the happy path may not be taken.
+/// The time, or zero where the happy path may not be taken: it is off, or a plain function's attempt is under way here.
 #[pyfunction]
-pub fn enter() -> u64 {
-    OPEN.fetch_add(1, Ordering::Relaxed);
+pub fn fast_now() -> u64 {
     if FAST.load(Ordering::Relaxed) && FRAMES.with_borrow(Vec::is_empty) { now().as_nanos().max(1) } else { 0 }
 }
 
-/// It has ended.
-#[pyfunction]
-pub fn leave() {
-    OPEN.fetch_sub(1, Ordering::Relaxed);
-}
+/// Of an attempt: for whom, when it began, its ids.
+type Visible = (Py<PyAny>, u64, Py<PyAny>);
 
 /// The innermost attempt on this thread that the happy path runs: the policy, when it began, and its ids, which `draw`
 /// makes the first time somebody asks.
 #[pyfunction]
-pub fn current_frame(py: Python<'_>, draw: &Bound<'_, PyAny>) -> PyResult<Option<(Py<PyAny>, u64, Py<PyAny>)>> {
+pub fn current_frame(py: Python<'_>, draw: &Bound<'_, PyAny>) -> PyResult<Option<Visible>> {
     let found = FRAMES.with_borrow(|frames| {
         frames.last().map(|f| (f.owner.clone_ref(py), f.began, f.ids.as_ref().map(|i| i.clone_ref(py))))
     });
     let Some((owner, began, ids)) = found else { return Ok(None) };
-    let ids = match ids {
-        Some(ids) => ids,
-        None => {
-            let ids = draw.call0()?.unbind();
-            FRAMES.with_borrow_mut(|frames| {
-                if let Some(frame) = frames.last_mut() {
-                    frame.ids = Some(ids.clone_ref(py));
-                }
-            });
-            ids
+    if let Some(ids) = ids {
+        return Ok(Some((owner, began, ids)));
+    }
+    let ids = draw.call0()?.unbind();
+    FRAMES.with_borrow_mut(|frames| {
+        if let Some(frame) = frames.last_mut() {
+            frame.ids = Some(ids.clone_ref(py));
         }
-    };
+    });
     Ok(Some((owner, began, ids)))
 }
 
@@ -151,18 +141,17 @@ impl Retrying {
     }
 }
 
-/// An outer attempt is visible here.
+/// An outer attempt is visible here: on the stack of this thread, or as a context variable.
 fn inside(py: Python<'_>) -> PyResult<bool> {
     static CURRENT: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
     if FRAMES.with_borrow(|frames| !frames.is_empty()) {
         return Ok(true);
     }
-    if OPEN.load(Ordering::Relaxed) <= 0 {
-        return Ok(false);
-    }
-    let current = CURRENT
-        .get_or_try_init(py, || py.import("reprieve._current")?.getattr("current_attempt").map(Bound::unbind))?;
-    Ok(!current.bind(py).call0()?.is_none())
+    let current = CURRENT.get_or_try_init(py, || {
+        py.import("reprieve._current")?.getattr("CURRENT")?.getattr("get").map(Bound::unbind)
+    })?;
+    let found = current.bind(py).call0()?;
+    Ok(!found.is_none() && !found.getattr("ended")?.is_truthy()?)
 }
 
 fn method_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {

@@ -3,6 +3,8 @@
 //! Nothing here decides anything. No lock is held while user code runs: guards are locked only inside one call into
 //! the core.
 
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands a function its arguments by value")]
+
 mod call;
 mod failure;
 mod fast;
@@ -43,7 +45,7 @@ mod _native {
     #[pymodule_export]
     use super::failure::{Failure, classify, kinds, mask, parse_duration, says};
     #[pymodule_export]
-    use super::fast::{Retrying, current_frame, enter, leave, set_fast};
+    use super::fast::{Retrying, current_frame, fast_now, set_fast};
     #[pymodule_export]
     use super::guards::{Guards, Run};
     #[pymodule_export]

@@ -15,12 +15,13 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
-import reprieve
 import trio
-from reprieve import Bound, Failure, Policy, Result, _aio, _driver, _errors
-from reprieve._session import Session, Started
 from scripted import Scripted, classify, raised_for, retry_if, value_of
 from vectors import Differs, Hands, World, shown, verb
+
+import reprieve
+from reprieve import Bound, Failure, Policy, Result, _aio, _driver, _errors
+from reprieve._session import Session, Started
 
 #: Longer than any step takes: then the driver hangs.
 PATIENCE = 5.0

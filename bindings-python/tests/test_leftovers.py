@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+
 import reprieve
 from reprieve import Failure, Policy, Run
 

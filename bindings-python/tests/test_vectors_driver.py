@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from driven import MODES, Clock, Lane, Mode
+from vectors import Case, Played, Raw, Tally, World, cases, hands, ns, verb
+
 from reprieve import Policy
 from reprieve._session import Session
-from vectors import Case, Played, Raw, Tally, World, cases, hands, ns, verb
 
 
 @pytest.fixture

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from scripted import Scripted, classify, raised_for, retry_if
+from vectors import Case, Differs, Hands, Tally, cases, check, hands, ns, policy_of
+
 import reprieve
 from reprieve import ConfigError, Policy
 from reprieve._session import Session
 from reprieve.testing import VirtualClock
-from scripted import Scripted, classify, raised_for, retry_if
-from vectors import Case, Differs, Hands, Tally, cases, check, hands, ns, policy_of
 
 #: Some time in 2023, in milliseconds since 1970.
 WALL = 1_700_000_000_000

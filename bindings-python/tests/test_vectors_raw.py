@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from vectors import Case, Differs, Hands, Raw, Tally, World, cases, check, hands, ns, policy_of, topics
+
 import reprieve
 from reprieve import ConfigError, Policy, _native
-from vectors import Case, Differs, Hands, Raw, Tally, World, cases, check, hands, ns, policy_of, topics
 
 
 def call(case: Case) -> None:

@@ -108,27 +108,31 @@ async def wait(loop: Any, session: Session, seconds: float) -> None:
 def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
     """The coroutine function under its policy. On asyncio the first attempt is made with one object, a context variable
     and a place among the deadlines of its loop; what else a call needs is made when it fails."""
-    plain = owner._options.plain and not owner._native.guarded
+    if not owner._options.plain or owner._native.guarded:
+        return lambda *args, **kwargs: run(owner, function, args, kwargs)
     first = Facts.of_first(owner._native)
     timeout_ns = first.timeout_ns
     current, set_current, reset_current = CURRENT.get, CURRENT.set, CURRENT.reset
-    enter, leave, running_loop, current_task = _native.enter, _native.leave, _on_asyncio.running_loop, asyncio.current_task
-    deadlines_of, cancelling, undo = _on_asyncio.deadlines_of, _on_asyncio.cancelling, _on_asyncio.undo
+    fast_now, running_loop, current_task = _native.fast_now, _on_asyncio.running_loop, _on_asyncio.current_task
+    cancelling, undo = _on_asyncio.cancelling, _on_asyncio.undo
+    deadlines = _on_asyncio.NOWHERE
 
     async def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal deadlines
         loop = running_loop()
-        if not plain or loop is None or (current() is not None and current_attempt() is not None):
+        if loop is None or (current() is not None and current_attempt() is not None):
             return await run(owner, function, args, kwargs)
-        began = enter()
+        began = fast_now()
         if began == 0:  # a virtual clock, or inside of an attempt of a plain function
-            leave()
             return await run(owner, function, args, kwargs)
-        attempt = Attempt(first, began)
-        attempt.join(current_task(loop), cancelling)
-        deadlines = deadlines_of(loop)
-        deadlines.active.add(attempt)
-        if began + timeout_ns < deadlines.armed_for:
-            deadlines.arm(began + timeout_ns)
+        if deadlines.loop() is not loop:
+            deadlines = _on_asyncio.deadlines_of(loop)
+        here, task = deadlines, current_task(loop)
+        attempt = here.active[task] = Attempt(first, began)
+        if cancelling is not None:
+            attempt.cancelling = cancelling(task)
+        if began + timeout_ns < here.armed_for:
+            here.arm(began + timeout_ns)
         token = set_current(attempt)
         error: Exception
         try:
@@ -136,15 +140,14 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
         except Exception as raised:
             error = raised
         except asyncio.CancelledError:
-            if attempt.cut is None or undo(attempt) is None:
+            if attempt.cut is None or undo(attempt, task) is None:
                 raise
             error = TimedOut()
         finally:
             attempt.ended = True
-            deadlines.active.discard(attempt)
+            del here.active[task]
             if attempt.cut is not None:
-                undo(attempt)
-            leave()
+                undo(attempt, task)
             reset_current(token)
         started = Started(began, error, attempt.drawn)
         try:

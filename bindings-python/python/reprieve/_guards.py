@@ -15,10 +15,14 @@ from ._clock import clock
 from ._errors import ConfigError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ._policy import Policy
+    from .types import BreakerFields
 
 P = ParamSpec("P")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _sets: weakref.WeakSet[Guards] = weakref.WeakSet()
 
@@ -49,7 +53,7 @@ class Guards:
 
     def breaker_state(self, policy: Policy, target: str | None = None) -> str | None:
         """`closed`, `open` or `half_open` for a target (default: the first); `None` without a breaker."""
-        native = policy._native  # pyright: ignore[reportPrivateUsage]
+        native = policy._native
         return self._native.breaker_state(native, target or native.targets[0], clock().now())
 
     def reset(self) -> None:
@@ -80,12 +84,12 @@ class Breaker:
     ('pong', 'closed')
     """
 
-    def __init__(self, **config: Any) -> None:
+    def __init__(self, **config: Unpack[BreakerFields]) -> None:
         from ._policy import Policy
 
         self._policy = Policy(max_attempts=1, breaker=config)
 
-    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+    def __call__(self, function: F) -> F:
         return self._policy(function)
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -125,17 +129,17 @@ class Run:
         estimate_tokens: int = 0,
         estimate_cost: float = 0.0,
     ) -> None:
-        counts = {"attempts": attempts, "tokens": tokens, "estimate_tokens": estimate_tokens}
+        counts: dict[str, Any] = {"attempts": attempts, "tokens": tokens, "estimate_tokens": estimate_tokens}
         for name, value in counts.items():
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
                 raise ConfigError(name, value, "a whole number that is not negative")
-        config = {name: value for name, value in counts.items() if value is not None}
+        config: dict[str, Any] = {name: value for name, value in counts.items() if value is not None}
         for name, amount in {"cost": cost, "estimate_cost": estimate_cost}.items():
             if amount is None:
                 continue
             if isinstance(amount, bool) or not 0 <= amount <= 1e9:
                 raise ConfigError(name, amount, "an amount from 0 to 1e9")
-            config[name] = amount  # type: ignore[assignment]
+            config[name] = amount
         if deadline is not None:
             seconds = deadline.total_seconds() if isinstance(deadline, timedelta) else deadline
             config["deadline"] = clock().now() + _native.parse_duration(seconds)

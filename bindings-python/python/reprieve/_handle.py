@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from . import _aio, _driver, _on_asyncio
 from ._session import Session
@@ -15,24 +15,27 @@ if TYPE_CHECKING:
     from ._result import Result
 
 
-class Handle:
+T = TypeVar("T")
+
+
+class Handle(Generic[T]):
     """A call that was started. Its methods may be called from any thread."""
 
     def __init__(self, session: Session) -> None:
         session.handled = True
         self._session = session
         self._done = threading.Event()
-        self._result: Result[Any] | None = None
+        self._result: Result[T] | None = None
         self._crash: BaseException | None = None
         self._task: Any = None
         self._drive: Callable[[], Any] | None = None
 
     @staticmethod
-    def started(owner: Caller, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle:
+    def started(owner: Caller, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle[Any]:
         """Starts the call: on a thread, as a task, or when awaited."""
         from ._policy import is_coroutine_function
 
-        handle = Handle(Session(owner, recorded=True))
+        handle: Handle[Any] = Handle(Session(owner, recorded=True))
         session = handle._session
         if is_coroutine_function(function):
             handle._drive = lambda: _aio.drive(session, function, args, kwargs)
@@ -63,31 +66,31 @@ class Handle:
         """The call as JSON, to go on elsewhere in any language. A copy: cancel this one if the other goes on."""
         return self._session.snapshot()
 
-    def result(self, timeout: float | None = None) -> Any:
+    def result(self, timeout: float | None = None) -> T:
         """Waits for a plain function's call: its value, or what it raises. `TimeoutError` when that takes longer than
         `timeout` seconds; the call goes on."""
         if not self._done.wait(timeout):
             raise TimeoutError(f"the call has not ended within {timeout} s; it goes on")
         return self._unpack()
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[Any, None, T]:
         return self._awaited().__await__()
 
-    async def _awaited(self) -> Any:
+    async def _awaited(self) -> T:
         if self._task is not None:
             await self._task
         elif not self._done.is_set():
             await self._run_async()
         return self._unpack()
 
-    def _unpack(self) -> Any:
+    def _unpack(self) -> T:
         if self._crash is not None:
             raise self._crash
         result = self._result
         assert result is not None
         if result.error is not None:
             raise result.error
-        return result.value
+        return cast("T", result.value)
 
     def _run(self) -> None:
         assert self._drive is not None

@@ -17,7 +17,11 @@ LOOK = 0.01
 
 
 async def attempt(
-    session: Session, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any], made: Attempt
+    session: Session,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    made: Attempt,
 ) -> Any:
     """An attempt that its timeout, its event, its handle and its run can cut."""
     from ._aio import Abandoned, TimedOut

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from . import _aio, _driver, _native
 from ._attempts import Attempts
@@ -17,10 +17,13 @@ from ._result import Result
 from ._session import Session, classified
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
+
+    from .types import CallOptions, PolicyFields, PresetName
 
 P = ParamSpec("P")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Bound:
@@ -28,7 +31,7 @@ class Bound:
 
     def __init__(self, policy: Policy, options: Options) -> None:
         self._policy = policy
-        self._native = policy._native
+        self._native: _native.Policy = policy._native
         self._options = options
 
     @property
@@ -41,7 +44,7 @@ class Bound:
         """The guards that calls ask: the bound ones, or the policy's own."""
         return self._options.guards or self._policy._local_guards()
 
-    def bind(self, **options: Any) -> Bound:
+    def bind(self, **options: Unpack[CallOptions]) -> Bound:
         """The same policy with more options. `None` takes one back.
 
         - `scene`, `prompt_version`: written into the records.
@@ -66,15 +69,15 @@ class Bound:
         """
         return Bound(self._policy, self._options.over(self._native, options))
 
-    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+    def __call__(self, function: F) -> F:
         """Decorates a function or a coroutine function, which keeps its signature."""
         _refuse_generators(function)
         if is_coroutine_function(function):
             wrapped = _aio.wrap(self, cast("Callable[..., Any]", function))
-            return cast("Callable[P, T]", functools.update_wrapper(wrapped, function))
+            return cast("F", functools.update_wrapper(wrapped, function))
         plain = self._options.plain and not self._native.guarded
         retrying = _native.Retrying(function, self, _driver.run, plain)
-        return cast("Callable[P, T]", functools.update_wrapper(cast("Any", retrying), function))
+        return cast("F", functools.update_wrapper(cast("Any", retrying), function))
 
     def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls the function; all arguments are its own. A coroutine function is answered with a coroutine.
@@ -87,7 +90,13 @@ class Bound:
         """
         return self(function)(*args, **kwargs)
 
-    def execute(self, function: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Any:
+    @overload
+    def execute(  # type: ignore[overload-overlap]  # a coroutine function is a function, and is looked for first
+        self, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, Result[T]]: ...
+    @overload
+    def execute(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Result[T]: ...
+    def execute(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function and answers a `Result`; raises only what is no `Exception`. A coroutine function is
         answered with a coroutine of a `Result`.
 
@@ -112,7 +121,13 @@ class Bound:
         finally:
             session.close()
 
-    def start(self, function: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Handle:
+    @overload
+    def start(
+        self, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Handle[T]: ...
+    @overload
+    def start(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Handle[T]: ...
+    def start(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Handle[Any]:
         """Starts the call and answers a handle: `wake()`, `cancel()`, `snapshot()`, `state`. A plain function runs on
         a thread of its own, `handle.result()` waits for it; a coroutine function runs as a task (asyncio) or when the
         handle is awaited (trio).
@@ -163,7 +178,7 @@ class Policy(Bound):
     'hello you'
     """
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, **fields: Unpack[PolicyFields]) -> None:
         self._settle(_native.Policy(fields))
 
     def _settle(self, native: _native.Policy) -> None:
@@ -178,7 +193,7 @@ class Policy(Bound):
         return policy
 
     @classmethod
-    def preset(cls, name: str) -> Self:
+    def preset(cls, name: PresetName | str) -> Self:
         """A ready-made policy: `interactive`, `batch`, `reasoning`, `router`, `guard`, `tool`, `llm`, `chat_model`,
         `aws_standard` or `single`."""
         return cls._of(_native.Policy.preset(name))
@@ -202,7 +217,7 @@ class Policy(Bound):
         """The JSON form, which every language reads."""
         return self._native.to_json()
 
-    def replace(self, **fields: Any) -> Self:
+    def replace(self, **fields: Unpack[PolicyFields]) -> Self:
         """This policy with other values for some fields. What a nested field leaves out stays as it is here.
 
         >>> Policy.preset("llm").replace(max_attempts=2) == Policy.preset("llm")
@@ -236,19 +251,22 @@ class Policy(Bound):
 
 def is_coroutine_function(function: object) -> bool:
     """Also for partials, and for objects whose `__call__` is one."""
-    while isinstance(function, functools.partial):
-        function = cast("functools.partial[Any]", function).func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
+    return any(map(inspect.iscoroutinefunction, _bodies(function)))
+
+
+def _bodies(function: object) -> tuple[object, object]:
+    """What runs when this is called: the function inside of partials, and the `__call__` of an object."""
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    return inner, type(inner).__call__ if callable(inner) else None
 
 
 def _refuse_generators(function: object) -> None:
     """A generator's body runs when somebody iterates: a policy around its call would retry nothing."""
     if not callable(function):
         raise ConfigError("function", repr(function), "a function or a coroutine function")
-    inner: Any = function
-    while isinstance(inner, functools.partial):
-        inner = cast("functools.partial[Any]", inner).func
-    for candidate in (inner, getattr(inner, "__call__", None)):
+    for candidate in _bodies(function):
         if inspect.isgeneratorfunction(candidate) or inspect.isasyncgenfunction(candidate):
             raise TypeError(
                 f"{function!r} is a generator function; streams are not supported yet. "

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 from . import _native
 from ._evidence import evidence_of
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ._guards import Guards, Run
     from ._native import Action, Failure
     from ._policy import Policy
+    from .types import EvidenceFields
 
 
 class Call:
@@ -38,7 +42,7 @@ class Call:
         run: Run | None = None,
         ends_by: int | None = None,
     ) -> None:
-        self._native = _native.Call(
+        self._native: _native.Call = _native.Call(
             policy._native,
             seed,
             ids=json.dumps(ids) if ids else None,
@@ -51,7 +55,7 @@ class Call:
         """Begins an attempt: the first, or the one after a wait or fallback."""
         return self._native.begin(now)
 
-    def on_outcome(self, now: int, number: int, outcome: dict[str, Any]) -> Action:
+    def on_outcome(self, now: int, number: int, outcome: Mapping[str, Any]) -> Action:
         """Takes the outcome of attempt `number`."""
         return self._native.on_outcome(now, number, json.dumps(outcome))
 
@@ -102,7 +106,9 @@ class Call:
         return [json.loads(line) for line in self._native.lines()]
 
 
-def classify(error: BaseException | None = None, /, *, policy: Policy | None = None, **evidence: Any) -> Failure:
+def classify(
+    error: BaseException | None = None, /, *, policy: Policy | None = None, **evidence: Unpack[EvidenceFields]
+) -> Failure:
     """What a failure is: of an exception, or of raw evidence (`status=`, `headers=`, `body=`, `message=`,
     `error_types=`, `os_code=`, `provider_code=`, `provider_type=`, `in_stream=`, `wall_now_ms=`).
 
@@ -113,9 +119,9 @@ def classify(error: BaseException | None = None, /, *, policy: Policy | None = N
     """
     from ._session import as_json
 
-    if error is not None:
-        evidence = {**evidence_of(error), **evidence}
-    headers = evidence.get("headers")
-    if isinstance(headers, dict):
-        evidence["headers"] = [[str(name), str(value)] for name, value in headers.items()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return _native.classify(as_json(evidence), policy._native if policy else None)
+    facts: dict[str, Any] = {**(evidence_of(error) if error is not None else {}), **evidence}
+    headers = facts.get("headers")
+    if isinstance(headers, Mapping):
+        pairs = cast("Mapping[object, object]", headers).items()
+        facts["headers"] = [[str(name), str(value)] for name, value in pairs]
+    return _native.classify(as_json(facts), policy._native if policy else None)

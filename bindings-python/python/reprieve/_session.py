@@ -5,6 +5,7 @@ Nothing here decides: outcomes go into the machine, and what it answers goes bac
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -20,7 +21,7 @@ from ._usage import usage_of
 
 if TYPE_CHECKING:
     from ._native import Action, Call, Failure, Policy
-    from ._options import Caller, Options
+    from ._options import Caller
 
 
 class Started(NamedTuple):
@@ -66,12 +67,13 @@ class Session:
 
     def attempt(self, action: Action) -> Attempt:
         """Makes the attempt visible to the function. Undone by its outcome."""
-        assert action.number is not None and action.target is not None and action.timeout_ns is not None
+        assert action.number is not None
+        assert action.target is not None
+        assert action.timeout_ns is not None
         connect_timeout, run = self.policy.connect_timeout, self.run
         facts = Facts(action.number, action.target, action.timeout_ns, self.call.is_last, connect_timeout, run)
-        self._attempt = Attempt(facts, clock().now(), self._ids)
+        self._attempt = Attempt(facts, clock().now()).named(self._ids)
         self._reset_to = CURRENT.set(self._attempt)
-        _native.enter()
         return self._attempt
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -217,7 +219,9 @@ class Session:
         if started is not None:
             return _native.Call.started(self.policy, ids.seed, started.began, ids=named, unmask=unmask)
         if outer is not None and self.policy.nested == "refuse":
-            raise ConfigError("nested", '"refuse"', f"no outer attempt; this call is inside attempt {outer.number} of a call")
+            raise ConfigError(
+                "nested", '"refuse"', f"no outer attempt; this call is inside attempt {outer.number} of a call"
+            )
         return _native.Call(
             _capped(self.policy),
             ids.seed,
@@ -236,11 +240,8 @@ class Session:
         if attempt is None:
             return self._first_began
         attempt.ended = True
-        _native.leave()
-        try:
+        with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
             CURRENT.reset(self._reset_to)
-        except ValueError:  # the driver goes on in another context: nothing of the attempt is visible there
-            pass
         return attempt.began
 
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
@@ -388,6 +389,6 @@ def _add_note(error: BaseException, note: str) -> None:
     raised before keeps only the latest note."""
     try:
         notes = [n for n in getattr(error, "__notes__", ()) if not str(n).startswith("reprieve: ")]
-        error.__notes__ = [*notes, note]
+        cast("Any", error).__notes__ = [*notes, note]
     except Exception:
         return
