@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _native
 from ._errors import ConfigError
+from ._functions import refuse_generators
 from ._guards import Guards, Run
 
 if TYPE_CHECKING:
@@ -97,6 +98,9 @@ def _seed(value: object) -> str | None:
 
 def _targets(value: object) -> str | None:
     ok = isinstance(value, Mapping) and all(callable(f) for f in value.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    if ok:
+        for function in value.values():  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportAttributeAccessIssue]
+            refuse_generators(function)
     return None if ok else "a mapping from target id to function"
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from . import _aio, _driver, _native
 from ._attempts import Attempts
-from ._errors import ConfigError
+from ._functions import is_coroutine_function, refuse_generators
 from ._guards import Guards
 from ._handle import Handle
 from ._options import Options
@@ -26,6 +25,8 @@ T = TypeVar("T")
 class Bound:
     """A policy with the options of its calls. Made by `Policy.bind`; shared by threads and tasks."""
 
+    __slots__ = ("__weakref__", "_native", "_options", "_policy")
+
     def __init__(self, policy: Policy, options: Options) -> None:
         self._policy = policy
         self._native = policy._native
@@ -39,7 +40,7 @@ class Bound:
     @property
     def guards(self) -> Guards:
         """The guards that calls ask: the bound ones, or the policy's own."""
-        return self._options.guards or self._policy._local_guards()
+        return self._options.guards or self._policy._own_guards
 
     def bind(self, **options: Any) -> Bound:
         """The same policy with more options. `None` takes one back.
@@ -68,7 +69,9 @@ class Bound:
 
     def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
         """Decorates a function or a coroutine function, which keeps its signature."""
-        _refuse_generators(function)
+        if isinstance(function, (classmethod, staticmethod)):
+            return cast("Any", type(function))(self(function.__func__))
+        refuse_generators(function)
         if is_coroutine_function(function):
             wrapped = _aio.wrap(self, cast("Callable[..., Any]", function))
             return cast("Callable[P, T]", functools.update_wrapper(wrapped, function))
@@ -96,7 +99,7 @@ class Bound:
         >>> result.ok, result.stop_reason, result.attempts
         (False, 'not_retryable', 1)
         """
-        _refuse_generators(function)
+        refuse_generators(function)
         if is_coroutine_function(function):
             return self._execute_async(function, args, kwargs)
         session = Session(self, recorded=True)
@@ -121,7 +124,7 @@ class Bound:
         >>> Policy().start(pow, 2, 10).result()
         1024
         """
-        _refuse_generators(function)
+        refuse_generators(function)
         return Handle.started(self, function, args, kwargs)
 
     def attempts(self) -> Attempts:
@@ -143,6 +146,10 @@ class Bound:
         failure = classified(error, self)
         return self._native.retries(failure.kind) and not failure.retry_forbidden
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Crosses processes where its options do; guards start fresh there."""
+        return Bound, (self._policy, self._options)
+
     def __repr__(self) -> str:
         return f"<Bound {self._policy!r}>"
 
@@ -163,11 +170,13 @@ class Policy(Bound):
     'hello you'
     """
 
+    __slots__ = ("_own_guards",)
+
     def __init__(self, **fields: Any) -> None:
         self._settle(_native.Policy(fields))
 
     def _settle(self, native: _native.Policy) -> None:
-        self._own_guards: Guards | None = None
+        self._own_guards = Guards()
         self._native = native
         super().__init__(self, Options())
 
@@ -215,11 +224,6 @@ class Policy(Bound):
         """The ids of the targets, in order."""
         return self._native.targets
 
-    def _local_guards(self) -> Guards:
-        if self._own_guards is None:
-            self._own_guards = Guards()
-        return self._own_guards
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Policy) and self._native == other._native
 
@@ -232,25 +236,3 @@ class Policy(Bound):
 
     def __repr__(self) -> str:
         return f"<Policy {self._native.summary}>"
-
-
-def is_coroutine_function(function: object) -> bool:
-    """Also for partials, and for objects whose `__call__` is one."""
-    while isinstance(function, functools.partial):
-        function = cast("functools.partial[Any]", function).func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
-
-
-def _refuse_generators(function: object) -> None:
-    """A generator's body runs when somebody iterates: a policy around its call would retry nothing."""
-    if not callable(function):
-        raise ConfigError("function", repr(function), "a function or a coroutine function")
-    inner: Any = function
-    while isinstance(inner, functools.partial):
-        inner = cast("functools.partial[Any]", inner).func
-    for candidate in (inner, getattr(inner, "__call__", None)):
-        if inspect.isgeneratorfunction(candidate) or inspect.isasyncgenfunction(candidate):
-            raise TypeError(
-                f"{function!r} is a generator function; streams are not supported yet. "
-                "Decorate the function that opens the stream, or collect it inside of a plain function"
-            )

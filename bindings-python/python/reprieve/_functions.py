@@ -1,0 +1,46 @@
+"""What kind of function a policy is given, and which kinds it cannot retry."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, cast
+
+from ._errors import ConfigError
+
+
+def is_coroutine_function(function: object) -> bool:
+    """Also for partials, and for objects whose `__call__` is one."""
+    while isinstance(function, functools.partial):
+        function = cast("functools.partial[Any]", function).func
+    return any(map(inspect.iscoroutinefunction, (function, _call_of(function))))
+
+
+def _call_of(function: object) -> object:
+    """What calling an object runs; a class makes an instance, whatever it calls its methods."""
+    return getattr(type(function), "__call__", None)
+
+
+def refuse_generators(function: object) -> None:
+    """A generator's body runs when somebody iterates: a policy around its call would retry nothing."""
+    if not callable(function):
+        raise ConfigError("function", repr(function), "a function or a coroutine function")
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = cast("functools.partial[Any]", inner).func
+    for candidate in (inner, _call_of(inner)):
+        if inspect.isgeneratorfunction(candidate) or inspect.isasyncgenfunction(candidate):
+            raise TypeError(
+                f"{function!r} is a generator function; streams are not supported yet. "
+                "Decorate the function that opens the stream, or collect it inside of a plain function"
+            )
+
+
+def refuse_coroutine(function: object, value: object) -> None:
+    """A plain function that answers a coroutine would be awaited outside of the policy, and never be retried."""
+    if inspect.iscoroutine(value):
+        value.close()
+        raise TypeError(
+            f"{function!r} is a plain function and answered a coroutine, which would run outside of the policy: "
+            "hand over the coroutine function itself, or make it `async def`"
+        )
