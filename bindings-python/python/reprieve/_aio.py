@@ -70,6 +70,7 @@ async def drive(
     loop = backend()
     try:
         action = _first(session, first) if first else session.begin()
+        del first
         while True:
             if action.kind == "attempt":
                 attempt = session.attempt(action)
@@ -80,6 +81,8 @@ async def drive(
                 except Abandoned:
                     action = session.abandoned()
                 except Exception as error:
+                    if loop.cancelled(attempt):
+                        raise
                     action = session.failed(error)
                 else:
                     action = session.succeeded(value)
@@ -112,8 +115,14 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
     first = Facts.of_first(owner._native)
     timeout_ns = first.timeout_ns
     current, set_current, reset_current = CURRENT.get, CURRENT.set, CURRENT.reset
-    enter, leave, running_loop, current_task = _native.enter, _native.leave, _on_asyncio.running_loop, asyncio.current_task
-    deadlines_of, cancelling, undo = _on_asyncio.deadlines_of, _on_asyncio.cancelling, _on_asyncio.undo
+    enter, leave, running_loop, current_task = (
+        _native.enter,
+        _native.leave,
+        _on_asyncio.running_loop,
+        asyncio.current_task,
+    )
+    deadlines_of, cancelling = _on_asyncio.deadlines_of, _on_asyncio.cancelling
+    undo, cancelled = _on_asyncio.undo, _on_asyncio.cancelled
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         loop = running_loop()
@@ -134,6 +143,8 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
         try:
             return await function(*args, **kwargs)
         except Exception as raised:
+            if cancelled(attempt):
+                raise
             error = raised
         except asyncio.CancelledError:
             if attempt.cut is None or undo(attempt) is None:
@@ -144,6 +155,7 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
             deadlines.active.discard(attempt)
             if attempt.cut is not None:
                 undo(attempt)
+            attempt.task = None
             leave()
             reset_current(token)
         started = Started(began, error, attempt.drawn)

@@ -80,8 +80,8 @@ def deadlines_of(loop: asyncio.AbstractEventLoop) -> Deadlines:
 
 
 def cut(attempt: Attempt, why: str = "timeout") -> None:
-    """Cancels the attempt's task, once."""
-    if attempt.cut is None and not attempt.task.done():
+    """Cancels the attempt's task, once. Only from the loop, so that it is the attempt that the cancellation meets."""
+    if attempt.cut is None and not attempt.ended:
         attempt.cut = why
         attempt.task.cancel()
 
@@ -93,8 +93,18 @@ def undo(attempt: Attempt) -> str | None:
     return why if cancelling is None or task.uncancel() <= attempt.cancelling else None
 
 
+def cancelled(attempt: Attempt) -> bool:
+    """Whether somebody else has cancelled the attempt's task, whatever the function has made of that."""
+    ours = attempt.cancelling + (attempt.cut is not None)
+    return cancelling is not None and cancelling(attempt.task) > ours
+
+
 async def attempt(
-    session: Session, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any], made: Attempt
+    session: Session,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    made: Attempt,
 ) -> Any:
     """An attempt that its timeout, its event, its handle and its run can cut."""
     from ._aio import Abandoned, TimedOut
@@ -102,7 +112,12 @@ async def attempt(
     loop = events.get_running_loop()
     made.join(asyncio.current_task(loop), cancelling)
     timer = loop.call_later(made.timeout, cut, made)
-    watch = None if session.deaf else _watch(loop, session, lambda: cut(made, "cancel") if session.cancelled() else None)
+
+    def woken() -> None:
+        if session.cancelled():
+            cut(made, "cancel")
+
+    watch = None if session.deaf else _watch(loop, session, woken)
     try:
         return await function(*args, **kwargs)
     except asyncio.CancelledError:
@@ -141,7 +156,8 @@ async def wait(session: Session, seconds: float) -> None:
 
 def _watch(loop: asyncio.AbstractEventLoop, session: Session, wake: Callable[[], object]) -> Callable[[], None]:
     """Calls `wake` when something wakes the session, from whatever thread, until the answer is called."""
-    look: asyncio.TimerHandle | None = None
+
+    look: asyncio.Handle | None = None
 
     def woken() -> None:
         try:
@@ -157,10 +173,8 @@ def _watch(loop: asyncio.AbstractEventLoop, session: Session, wake: Callable[[],
             look = loop.call_later(LOOK, glance)
 
     session.waker = woken
-    if session.options.cancel is not None:
-        glance()
-    elif session.cancelled():
-        loop.call_soon(wake)
+    if session.options.cancel is not None or session.cancelled():
+        look = loop.call_soon(glance)
 
     def stop() -> None:
         session.waker = None
