@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._evidence import evidence_of
+from ._reading import headers, safely
+from ._session import as_json
 
 if TYPE_CHECKING:
     from ._guards import Guards, Run
@@ -41,7 +43,7 @@ class Call:
         self._native = _native.Call(
             policy._native,
             seed,
-            ids=json.dumps(ids) if ids else None,
+            ids=as_json(ids) if ids else None,
             guards=guards._native if guards else None,
             run=run._native if run else None,
             ends_by=ends_by,
@@ -53,7 +55,7 @@ class Call:
 
     def on_outcome(self, now: int, number: int, outcome: dict[str, Any]) -> Action:
         """Takes the outcome of attempt `number`."""
-        return self._native.on_outcome(now, number, json.dumps(outcome))
+        return self._native.on_outcome(now, number, as_json(outcome))
 
     def cancel(self, now: int) -> Action:
         """Cancels the call, in any state."""
@@ -111,11 +113,8 @@ def classify(error: BaseException | None = None, /, *, policy: Policy | None = N
     >>> classify(ConnectionRefusedError()).kind
     'transport'
     """
-    from ._session import as_json
-
     if error is not None:
         evidence = {**evidence_of(error), **evidence}
-    headers = evidence.get("headers")
-    if isinstance(headers, dict):
-        evidence["headers"] = [[str(name), str(value)] for name, value in headers.items()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if "headers" in evidence:
+        evidence["headers"] = safely(headers, evidence["headers"]) or []
     return _native.classify(as_json(evidence), policy._native if policy else None)
