@@ -107,6 +107,7 @@ class Handle:
             self._crash = crash
         finally:
             self._finish()
+            del self  # the error's frames lead back to this one
 
     async def _run_async(self) -> None:
         assert self._drive is not None
