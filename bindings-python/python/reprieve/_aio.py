@@ -31,13 +31,14 @@ class Abandoned(Exception):
 
 def backend() -> Any:
     """The module that knows how to wait here: asyncio's or trio's."""
-    if _on_asyncio.running():
+    if _on_asyncio.in_task():
         return _on_asyncio
     if "trio" in sys.modules:
         from . import _on_trio
 
-        return _on_trio
-    raise RuntimeError("reprieve drives coroutines under asyncio and trio; neither runs here")
+        if _on_trio.in_task():
+            return _on_trio
+    raise RuntimeError("reprieve drives coroutines in tasks of asyncio and trio; this is none")
 
 
 async def run(
@@ -126,14 +127,15 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         loop = running_loop()
-        if not plain or loop is None or (current() is not None and current_attempt() is not None):
+        task = None if loop is None else current_task(loop)
+        if not plain or task is None or (current() is not None and current_attempt() is not None):
             return await run(owner, function, args, kwargs)
         began = enter()
         if began == 0:  # a virtual clock, or inside of an attempt of a plain function
             leave()
             return await run(owner, function, args, kwargs)
         attempt = Attempt(first, began)
-        attempt.join(current_task(loop), cancelling)
+        attempt.join(task, cancelling)
         deadlines = deadlines_of(loop)
         deadlines.active.add(attempt)
         if began + timeout_ns < deadlines.armed_for:

@@ -37,7 +37,7 @@ class Handle:
         session = handle._session
         if is_coroutine_function(function):
             handle._drive = lambda: _aio.drive(session, function, args, kwargs)
-            if _on_asyncio.running():
+            if _on_asyncio.in_task():
                 import asyncio
 
                 handle._task = asyncio.get_running_loop().create_task(handle._run_async())

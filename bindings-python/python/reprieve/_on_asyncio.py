@@ -27,9 +27,9 @@ running_loop = events._get_running_loop
 cancelling: Callable[[Any], int] | None = getattr(asyncio.Task, "cancelling", None)
 
 
-def running() -> bool:
-    """Whether an asyncio loop runs on this thread."""
-    return running_loop() is not None
+def in_task() -> bool:
+    """Whether this is a task of asyncio's; a trio that is a guest of its loop runs in none."""
+    return running_loop() is not None and asyncio.current_task() is not None
 
 
 class Deadlines:

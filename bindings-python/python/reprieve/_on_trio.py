@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 LOOK = 0.01
 
 
+def in_task() -> bool:
+    """Whether this is a task of trio's."""
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError:
+        return False
+    return True
+
+
 async def attempt(
     session: Session,
     function: Callable[..., Awaitable[Any]],
