@@ -5,7 +5,7 @@
 //! control: once `greenlet` has been imported, every attempt is a context variable of the driver's.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -35,20 +35,10 @@ pub fn set_fast(on: bool) {
     FAST.store(on, Ordering::Relaxed);
 }
 
-/// How many attempts are context variables just now: while there are any, a call must look whether it is inside one.
-static OPEN: AtomicIsize = AtomicIsize::new(0);
-
-/// An attempt begins that is a context variable: the time, or zero where the happy path may not be taken.
+/// The time, or zero where the happy path may not be taken: it is off, or a plain function's attempt is under way here.
 #[pyfunction]
-pub fn enter(py: Python<'_>) -> PyResult<u64> {
-    OPEN.fetch_add(1, Ordering::Relaxed);
+pub fn fast_now(py: Python<'_>) -> PyResult<u64> {
     Ok(if FAST.load(Ordering::Relaxed) && !framed(py)? { now().as_nanos().max(1) } else { 0 })
-}
-
-/// It has ended.
-#[pyfunction]
-pub fn leave() {
-    OPEN.fetch_sub(1, Ordering::Relaxed);
 }
 
 /// The innermost attempt on this thread that the happy path runs: the policy, when it began, and its ids, which `draw`
@@ -174,18 +164,17 @@ impl Retrying {
     }
 }
 
-/// An outer attempt is visible here.
+/// An outer attempt is visible here: on the stack of this thread, or as a context variable.
 fn inside(py: Python<'_>) -> PyResult<bool> {
     static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if framed(py)? {
         return Ok(true);
     }
-    if OPEN.load(Ordering::Relaxed) <= 0 {
-        return Ok(false);
-    }
-    let current = CURRENT
-        .get_or_try_init(py, || py.import("reprieve._current")?.getattr("current_attempt").map(Bound::unbind))?;
-    Ok(!current.bind(py).call0()?.is_none())
+    let current = CURRENT.get_or_try_init(py, || {
+        py.import("reprieve._current")?.getattr("CURRENT")?.getattr("get").map(Bound::unbind)
+    })?;
+    let found = current.bind(py).call0()?;
+    Ok(!found.is_none() && !found.getattr("ended")?.is_truthy()?)
 }
 
 /// An attempt on this thread's stack is this flow of control's.

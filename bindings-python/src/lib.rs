@@ -43,7 +43,7 @@ mod _native {
     #[pymodule_export]
     use super::failure::{Failure, classify, kinds, mask, parse_duration, says};
     #[pymodule_export]
-    use super::fast::{Retrying, current_frame, enter, leave, set_fast};
+    use super::fast::{Retrying, current_frame, fast_now, set_fast};
     #[pymodule_export]
     use super::guards::{Guards, Run};
     #[pymodule_export]

@@ -1,69 +1,60 @@
-"""Functions that fail as told, and policies without chance: what the driver tests share."""
+"""What a step makes of the function of a call: the value it answers or the exception it raises, and what the bound
+functions say of that."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+import errno
+import json
+from typing import Any, cast
 
-from reprieve import Policy
-
-#: Waits are exact.
-STILL: dict[str, Any] = {"jitter": {"kind": "none"}}
-#: No waits at all: for tests in real time.
-NO_WAIT: dict[str, Any] = {"backoff": {"kind": "constant", "base": 0, "max": 0}, "jitter": {"kind": "none"}}
+from reprieve import Failure
 
 
-class Status(Exception):
-    """An HTTP status, as SDKs raise it."""
+class Scripted(Exception):
+    """What the function raises: carries the step, which the bound functions look up."""
 
-    def __init__(self, status: int, **headers: str) -> None:
-        super().__init__(f"status {status}")
-        self.status_code = status
-        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
-
-
-def still(**fields: Any) -> Policy:
-    """A policy whose waits are exact."""
-    return Policy(**{**STILL, **fields})
+    def __init__(self, do: dict[str, Any]) -> None:
+        super().__init__(do.get("failure", do.get("evidence", {})).get("message", ""))
+        self.do = do
 
 
-def at_once(**fields: Any) -> Policy:
-    """A policy that never waits between attempts."""
-    return Policy(**{**NO_WAIT, **fields})
+def classify(error: Exception) -> Failure | None:
+    """The step's own failure; nothing for evidence, which is the core's to classify. The trace of an inner call is a
+    fact, which the driver has to find by itself."""
+    assert isinstance(error, Scripted)
+    failure = {k: v for k, v in error.do.get("failure", {}).items() if k != "inner_trace"}
+    return Failure.from_json(json.dumps(failure)) if failure else None
 
 
-class Script:
-    """A function that plays a list: exceptions are raised, the rest is answered. Counts its calls."""
-
-    def __init__(self, *steps: Any) -> None:
-        self.steps = list(steps)
-        self.calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        self.calls.append((args, kwargs))
-        step = self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
-        if isinstance(step, BaseException):
-            raise step
-        return step
-
-    @property
-    def count(self) -> int:
-        return len(self.calls)
-
-    def coroutine(self) -> Callable[..., Awaitable[Any]]:
-        """The same as a coroutine function."""
-
-        async def play(*args: Any, **kwargs: Any) -> Any:
-            return self(*args, **kwargs)
-
-        return play
+def retry_if(error: Exception, failure: Failure) -> bool | None:
+    assert isinstance(error, Scripted)
+    return error.do.get("retry_if")
 
 
-def fails(times: int, value: Any = "ok", error: Callable[[], BaseException] = TimeoutError) -> Script:
-    """Fails so many times, then answers."""
-    return Script(*(error() for _ in range(times)), value)
+def value_of(do: dict[str, Any]) -> Any:
+    """A value that reports its usage as clients' answers do."""
+    return {"usage": do["success"].get("usage", {})}
 
 
-def decisions(records: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """What was decided, without what the clock says."""
-    return [(r["attempt"], r["target"], r["kind"], r["decision"], r["reason"], r["delay_ms"]) for r in records]
+#: Where clients keep what is evidence.
+KEPT = {
+    "status": "status_code",
+    "headers": "headers",
+    "body": "body",
+    "provider_code": "code",
+    "provider_type": "type",
+}
+
+
+def raised_for(do: dict[str, Any]) -> Scripted:
+    """An exception in which the evidence is where clients keep it."""
+    evidence = do.get("evidence", {})
+    kind = type("Scripted", (Scripted,), {"__module__": "scripted"})
+    for name in reversed(evidence.get("error_types", [])):
+        module, _, word = name.rpartition(".")
+        kind = type(word, (kind,), {"__module__": module or "builtins"})
+    error = cast("Scripted", kind(do))
+    vars(error).update({place: evidence[fact] for fact, place in KEPT.items() if fact in evidence})
+    if "os_code" in evidence:
+        error.__cause__ = OSError(getattr(errno, evidence["os_code"], errno.EIO), "")
+    return error

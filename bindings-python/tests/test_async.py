@@ -15,8 +15,9 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
+from failing import Script, at_once, fails, still
+
 from reprieve import AttemptTimeout, CallCancelled, Policy, Run, current_attempt, testing, trace_of
-from scripted import Script, at_once, fails, still
 
 trio = pytest.importorskip("trio")
 pytestmark = [pytest.mark.filterwarnings("error")]
@@ -442,7 +443,7 @@ def test_a_task_group_cancels_its_calls(options: dict[str, Any]) -> None:
     attempts = fails(0)
 
     async def main() -> None:
-        with pytest.raises(BaseException) as caught:  # noqa: PT011
+        with pytest.raises(BaseException) as caught:  # noqa: PT011, PT012
             async with asyncio.TaskGroup() as group:  # type: ignore[attr-defined]
                 group.create_task(at_once().bind(**options).call(slow))
                 await asyncio.sleep(0.01)

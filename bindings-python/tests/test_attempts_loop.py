@@ -1,5 +1,7 @@
 """`attempts()`: a loop with a `with` block for an attempt, plain and async."""
 
+# ruff: noqa: PT012 - the loop is what raises
+
 from __future__ import annotations
 
 import asyncio
@@ -7,8 +9,9 @@ import gc
 from typing import Any
 
 import pytest
+from failing import at_once, decisions, still
+
 from reprieve import CallCancelled, Policy, current_attempt, testing, trace_of
-from scripted import at_once, decisions, still
 
 Clock = testing.VirtualClock
 

@@ -12,6 +12,8 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from failing import Script, Status, at_once, fails, still
+
 import reprieve
 from reprieve import (
     AttemptTimeout,
@@ -23,7 +25,6 @@ from reprieve import (
     testing,
     trace_of,
 )
-from scripted import Script, Status, at_once, fails, still
 
 Clock = testing.VirtualClock
 
@@ -51,9 +52,10 @@ async def documented() -> None:
 
 
 def test_a_coroutine_function_stays_one() -> None:
-    wrapped: Any = Policy()(documented)
-    assert inspect.iscoroutinefunction(wrapped)
-    assert (wrapped.__name__, wrapped.__doc__) == ("documented", "Async.")
+    for policy in (Policy(), Policy().bind(idempotency_key="k"), Policy.preset("llm")):
+        wrapped: Any = policy(documented)
+        assert inspect.iscoroutinefunction(wrapped)
+        assert (wrapped.__name__, wrapped.__doc__) == ("documented", "Async.")
 
 
 class Shop:

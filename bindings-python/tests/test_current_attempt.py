@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from failing import at_once, still
+
 from reprieve import Attempt, Policy, current_attempt, testing
-from scripted import at_once, still
 
 PLAIN: dict[str, Any] = {}
 #: Any of these keeps a call from the happy path.

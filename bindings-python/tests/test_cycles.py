@@ -10,8 +10,9 @@ import weakref
 from typing import Any
 
 import pytest
+from failing import at_once
+
 from reprieve import Policy, RetryExhausted, current_attempt, testing
-from scripted import at_once
 
 pytestmark = pytest.mark.usefixtures("no_gc")
 
@@ -49,7 +50,7 @@ def coroutine(fail: Any) -> Any:
 @pytest.mark.parametrize(
     "options", [{}, {"idempotency_key": "k"}, {"on_give_up": "wrapped"}, {"cancel": asyncio.Event()}]
 )
-@pytest.mark.parametrize("kind", ["plain", "async", "execute", "attempts", "handle", "async handle"])
+@pytest.mark.parametrize("kind", ["plain", "async", "execute", "attempts", "handle", "task", "async handle"])
 def test_a_call_that_gave_up_leaves_nothing(kind: str, options: dict[str, Any], attempts: int) -> None:
     live: list[weakref.ref[Any]] = []
     bound = at_once(max_attempts=attempts).bind(**options)
@@ -66,8 +67,15 @@ def test_a_call_that_gave_up_leaves_nothing(kind: str, options: dict[str, Any], 
                     fail()
         elif kind == "handle":
             bound.start(fail).result(5)
+        elif kind == "task":
+            asyncio.run(beside())
         else:
             asyncio.run(in_task())
+
+    async def beside() -> None:
+        task = asyncio.create_task(bound.call(coroutine(fail)))
+        await asyncio.wait([task])
+        assert task.exception() is not None
 
     async def in_task() -> None:
         with contextlib.suppress(TimeoutError, RetryExhausted):
@@ -153,7 +161,7 @@ def test_a_local_class_with_decorated_methods_is_collectable() -> None:
         class Shop:
             @at_once()
             def sell(self) -> type:
-                return __class__  # type: ignore[name-defined]  # noqa: F821
+                return __class__  # type: ignore[name-defined]
 
         assert Shop().sell() is Shop
         return weakref.ref(Shop)

@@ -9,8 +9,9 @@ import time
 from typing import Any
 
 import pytest
+from failing import Script, at_once, fails, still
+
 from reprieve import Call, CallCancelled, MisuseError, current_attempt, testing, trace_of
-from scripted import Script, at_once, fails, still
 
 SLOW = {"backoff": {"base": 30, "max": 30}}
 

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from failing import Script, Status, at_once, fails, still
+
 import reprieve
 from reprieve import Failure, Policy, classify, testing
-from scripted import Script, Status, at_once, fails, still
 
 Clock = testing.VirtualClock
 

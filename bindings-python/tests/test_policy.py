@@ -13,8 +13,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from failing import Script, fails
+
 from reprieve import Breaker, ConfigError, Guards, Policy, Run
-from scripted import Script, fails
 
 PRESETS = [
     "interactive",
@@ -94,7 +95,7 @@ def test_what_is_no_duration_is_refused(bad: Any) -> None:
 
 @pytest.mark.parametrize("bad", [0, -1, 2.5, True, "3", None, math.nan, 10**9])
 def test_what_is_no_count_is_refused(bad: Any) -> None:
-    with pytest.raises(ConfigError, match="^max_attempts: .* is not allowed; it takes a whole number from 1 to 10000$"):
+    with pytest.raises(ConfigError, match=r"^max_attempts: .* is not allowed; it takes a whole number from 1"):
         Policy(max_attempts=bad)
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from failing import Script, Status, at_once, fails, still
+
 import reprieve
 from reprieve import Policy, current_attempt, testing
-from scripted import Script, Status, at_once, fails, still
 
 Clock = testing.VirtualClock
 

@@ -112,34 +112,36 @@ async def wait(loop: Any, session: Session, seconds: float) -> None:
 def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
     """The coroutine function under its policy. On asyncio the first attempt is made with one object, a context variable
     and a place among the deadlines of its loop; what else a call needs is made when it fails."""
-    plain = owner._options.plain and not owner._native.guarded
+    if not owner._options.plain or owner._native.guarded:
+
+        async def call_with_options(*args: Any, **kwargs: Any) -> Any:
+            return await run(owner, function, args, kwargs)
+
+        return call_with_options
     first = Facts.of_first(owner._native)
     timeout_ns = first.timeout_ns
     current, set_current, reset_current = CURRENT.get, CURRENT.set, CURRENT.reset
-    enter, leave, running_loop, current_task = (
-        _native.enter,
-        _native.leave,
-        _on_asyncio.running_loop,
-        asyncio.current_task,
-    )
-    deadlines_of, cancelling = _on_asyncio.deadlines_of, _on_asyncio.cancelling
-    undo, cancelled = _on_asyncio.undo, _on_asyncio.cancelled
+    fast_now, running_loop, current_task = _native.fast_now, _on_asyncio.running_loop, _on_asyncio.current_task
+    cancelling, cancelled, undo = _on_asyncio.cancelling, _on_asyncio.cancelled, _on_asyncio.undo
+    deadlines = _on_asyncio.NOWHERE
 
     async def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal deadlines
         loop = running_loop()
-        task = None if loop is None else current_task(loop)
-        if not plain or task is None or (current() is not None and current_attempt() is not None):
+        if loop is None or (current() is not None and current_attempt() is not None):
             return await run(owner, function, args, kwargs)
-        began = enter()
-        if began == 0:  # a virtual clock, or inside of an attempt of a plain function
-            leave()
+        began = fast_now()
+        task = current_task(loop)
+        if began == 0 or task is None:  # a virtual clock, or inside of an attempt of a plain function; or of a guest
             return await run(owner, function, args, kwargs)
-        attempt = Attempt(first, began)
-        attempt.join(task, cancelling)
-        deadlines = deadlines_of(loop)
-        deadlines.active.add(attempt)
-        if began + timeout_ns < deadlines.armed_for:
-            deadlines.arm(began + timeout_ns)
+        here = deadlines
+        if here.loop() is not loop:
+            here = deadlines = _on_asyncio.deadlines_of(loop)
+        attempt = here.active[task] = Attempt(first, began)
+        if cancelling is not None:
+            attempt.cancelling = cancelling(task)
+        if began + timeout_ns < here.armed_for:
+            here.arm(began + timeout_ns)
         token = set_current(attempt)
         error: Exception
         try:
@@ -149,16 +151,15 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
                 raise
             error = raised
         except asyncio.CancelledError:
-            if attempt.cut is None or undo(attempt) is None:
+            if attempt.cut is None or undo(attempt, task) is None:
                 raise
             error = TimedOut()
         finally:
             attempt.ended = True
-            deadlines.active.discard(attempt)
+            del here.active[task]
             if attempt.cut is not None:
-                undo(attempt)
-            attempt.task = None
-            leave()
+                undo(attempt, task)
+            del task  # what the task raises leads to this frame
             reset_current(token)
         started = Started(began, error, attempt.drawn)
         try:

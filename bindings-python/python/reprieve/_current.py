@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,22 +66,19 @@ class Facts(NamedTuple):
 class Attempt:
     """One attempt, as `current_attempt()` shows it to the function that makes it."""
 
-    __slots__ = ("_facts", "_ids", "began", "cancelling", "cut", "ended", "task")
+    # Defaults stand in the class: what does not happen on the happy path costs nothing there.
+    _ids: Ids | None = None
+    #: It is over: what still runs of it is no part of it.
+    ended = False
+    #: Why its task was cut, while it unwinds.
+    cut: str | None = None
+    #: How often its task had been cancelled before, where Python counts that.
+    cancelling = 0
 
-    def __init__(self, facts: Facts, began: int, ids: Ids | None = None) -> None:
+    def __init__(self, facts: Facts, began: int) -> None:
         self._facts = facts
-        self._ids = ids
         #: When it began, in nanoseconds on the driver's clock.
         self.began = began
-        #: It is over: what still runs of it is no part of it.
-        self.ended = False
-        #: Why its task was cut, while it unwinds.
-        self.cut: str | None = None
-
-    def join(self, task: Any, cancelling: Callable[[Any], int] | None) -> None:
-        """Names the task that its timeout may cut, and how often that was cancelled before."""
-        self.task = task
-        self.cancelling = 0 if cancelling is None else cancelling(task)
 
     @property
     def number(self) -> int:
@@ -126,6 +122,11 @@ class Attempt:
         if self._ids is None:
             self._ids = Ids.draw()
         return self._ids
+
+    def named(self, ids: Ids) -> Attempt:
+        """The same attempt, under these names."""
+        self._ids = ids
+        return self
 
     @property
     def drawn(self) -> Ids | None:
@@ -173,4 +174,4 @@ def current_attempt() -> Attempt | None:
     if frame is None:
         return None
     owner, began, ids = frame
-    return Attempt(Facts.of_first(owner._native), began, ids)
+    return Attempt(Facts.of_first(owner._native), began).named(ids)

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any, cast
+from typing import Any
 
 from ._errors import ConfigError
 
 
 def is_coroutine_function(function: object) -> bool:
     """Also for partials, and for objects whose `__call__` is one."""
-    while isinstance(function, functools.partial):
-        function = cast("functools.partial[Any]", function).func
-    return any(map(inspect.iscoroutinefunction, (function, _call_of(function))))
-
-
-def _call_of(function: object) -> object:
-    """What calling an object runs; a class makes an instance, whatever it calls its methods."""
-    return getattr(type(function), "__call__", None)
+    return any(map(inspect.iscoroutinefunction, _bodies(function)))
 
 
 def refuse_generators(function: object) -> None:
     """A generator's body runs when somebody iterates: a policy around its call would retry nothing."""
     if not callable(function):
         raise ConfigError("function", repr(function), "a function or a coroutine function")
-    inner: Any = function
-    while isinstance(inner, functools.partial):
-        inner = cast("functools.partial[Any]", inner).func
-    for candidate in (inner, _call_of(inner)):
-        if inspect.isgeneratorfunction(candidate) or inspect.isasyncgenfunction(candidate):
+    for body in _bodies(function):
+        if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
             raise TypeError(
                 f"{function!r} is a generator function; streams are not supported yet. "
                 "Decorate the function that opens the stream, or collect it inside of a plain function"
@@ -44,3 +34,11 @@ def refuse_coroutine(function: object, value: object) -> None:
             f"{function!r} is a plain function and answered a coroutine, which would run outside of the policy: "
             "hand over the coroutine function itself, or make it `async def`"
         )
+
+
+def _bodies(function: object) -> tuple[object, object]:
+    """What runs when this is called: the function inside of partials, and the `__call__` of an object."""
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    return inner, type(inner).__call__ if callable(inner) else None

@@ -14,10 +14,14 @@ from ._clock import clock
 from ._errors import ConfigError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ._policy import Policy
+    from .types import BreakerFields
 
 P = ParamSpec("P")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _sets: weakref.WeakSet[Guards] = weakref.WeakSet()
 
@@ -48,7 +52,7 @@ class Guards:
 
     def breaker_state(self, policy: Policy, target: str | None = None) -> str | None:
         """`closed`, `open` or `half_open` for a target (default: the first); `None` without a breaker."""
-        native = policy._native  # pyright: ignore[reportPrivateUsage]
+        native = policy._native
         return self._native.breaker_state(native, target or native.targets[0], clock().now())
 
     def reset(self) -> None:
@@ -79,12 +83,12 @@ class Breaker:
     ('pong', 'closed')
     """
 
-    def __init__(self, **config: Any) -> None:
+    def __init__(self, **config: Unpack[BreakerFields]) -> None:
         from ._policy import Policy
 
         self._policy = Policy(max_attempts=1, breaker=config)
 
-    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+    def __call__(self, function: F) -> F:
         return self._policy(function)
 
     def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -130,9 +134,10 @@ class Run:
         for name, value in {**counts, **amounts}.items():
             if value is None:
                 continue
-            if not _is_amount(value, int if name in counts else (int, float)):
-                what = "a whole number from 0 to 2**63 - 1" if name in counts else "an amount from 0 to 1e9"
-                raise ConfigError(name, repr(value), what)
+            if name in counts and not _is_count(value):
+                raise ConfigError(name, repr(value), "a whole number from 0 to 2**63 - 1")
+            if not (name in counts or _is_amount(value)):
+                raise ConfigError(name, repr(value), "an amount from 0 to 1e9")
             config[name] = value
         if deadline is not None:
             config["deadline"] = clock().now() + nanoseconds("deadline", deadline)
@@ -171,9 +176,12 @@ class Run:
         self._wakers.discard(waker)
 
 
-def _is_amount(value: object, kind: type | tuple[type, ...]) -> bool:
-    most = 2**63 - 1 if kind is int else 1e9
-    return isinstance(value, kind) and not isinstance(value, bool) and 0 <= value <= most  # type: ignore[operator]
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1e9
 
 
 def nanoseconds(field: str, duration: float | str | timedelta) -> int:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from . import _aio, _driver, _on_asyncio
-from ._clock import clock
 from ._errors import MisuseError
 from ._functions import is_coroutine_function
 from ._session import Session
@@ -18,22 +17,25 @@ if TYPE_CHECKING:
     from ._result import Result
 
 
-class Handle:
+T = TypeVar("T")
+
+
+class Handle(Generic[T]):
     """A call that was started. Its methods may be called from any thread."""
 
     def __init__(self, session: Session) -> None:
         session.handled = True
         self._session = session
         self._done = threading.Event()
-        self._result: Result[Any] | None = None
+        self._result: Result[T] | None = None
         self._crash: BaseException | None = None
         self._task: Any = None
         self._drive: Callable[[], Any] | None = None
 
     @staticmethod
-    def started(owner: Caller, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle:
+    def started(owner: Caller, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle[Any]:
         """Starts the call: on a thread, as a task, or when awaited."""
-        handle = Handle(Session(owner, recorded=True))
+        handle: Handle[Any] = Handle(Session(owner, recorded=True))
         session = handle._session
         if is_coroutine_function(function):
             handle._drive = lambda: _aio.drive(session, function, args, kwargs)
@@ -62,9 +64,9 @@ class Handle:
 
     def snapshot(self) -> str:
         """The call as JSON, to go on elsewhere in any language. A copy: cancel this one if the other goes on."""
-        return self._session.call.snapshot(clock().now(), clock().wall_ms())
+        return self._session.snapshot()
 
-    def result(self, timeout: float | None = None) -> Any:
+    def result(self, timeout: float | None = None) -> T:
         """Waits for a plain function's call: its value, or what it raises. `TimeoutError` when that takes longer than
         `timeout` seconds; the call goes on."""
         if self._task is not None and _on_asyncio.running_loop() is self._task.get_loop():
@@ -76,10 +78,10 @@ class Handle:
         finally:
             del self  # an error's traceback holds this frame, and the handle holds the error
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[Any, None, T]:
         return self._awaited().__await__()
 
-    async def _awaited(self) -> Any:
+    async def _awaited(self) -> T:
         if self._task is not None:
             await self._task
         elif not self._done.is_set():
@@ -89,13 +91,13 @@ class Handle:
         finally:
             del self
 
-    def _unpack(self) -> Any:
+    def _unpack(self) -> T:
         try:
             if self._result is None:
                 raise self._crash or RuntimeError("the call has no end")
             if self._result.error is not None:
                 raise self._result.error
-            return self._result.value
+            return cast("T", self._result.value)
         finally:
             del self
 

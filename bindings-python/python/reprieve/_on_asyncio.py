@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 import weakref
 from asyncio import events
 from collections.abc import Awaitable, Callable
@@ -23,6 +24,10 @@ LOOK = 0.01
 
 
 running_loop = events._get_running_loop
+#: The task of a running loop. Before Python 3.12 `asyncio.current_task` is a slow way to look into this table.
+current_task: Callable[[Any], Any] = (
+    asyncio.current_task if sys.version_info >= (3, 12) else vars(asyncio.tasks)["_current_tasks"].get
+)
 #: How often a task has been cancelled and not taken that back; Python 3.10 does not count.
 cancelling: Callable[[Any], int] | None = getattr(asyncio.Task, "cancelling", None)
 
@@ -33,12 +38,12 @@ def in_task() -> bool:
 
 
 class Deadlines:
-    """The deadlines of a loop's first attempts. Attempts join a set, and one timer is armed for the earliest deadline:
-    most attempts are over long before it, and never touch a timer."""
+    """The deadlines of a loop's first attempts. An attempt joins under its task, and one timer is armed for the
+    earliest deadline: most attempts are over long before it, and never touch a timer."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = weakref.ref(loop)
-        self.active: set[Attempt] = set()
+    def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self.loop: Callable[[], asyncio.AbstractEventLoop | None] = weakref.ref(loop) if loop else lambda: None
+        self.active: dict[Any, Attempt] = {}
         #: When the timer will look, in nanoseconds on the native clock.
         self.armed_for: float = math.inf
         self._timer: asyncio.TimerHandle | None = None
@@ -56,47 +61,43 @@ class Deadlines:
     def _look(self) -> None:
         now = _native.now()
         self._timer, self.armed_for = None, math.inf
-        for attempt in self.active:
+        for task, attempt in self.active.items():
             if attempt.ends_by <= now:
-                cut(attempt)
-        if waiting := [attempt.ends_by for attempt in self.active if not attempt.cut]:
+                cut(attempt, task)
+        if waiting := [attempt.ends_by for attempt in self.active.values() if attempt.cut is None]:
             self.arm(min(waiting))
 
 
+#: The deadlines of no loop.
+NOWHERE = Deadlines(None)
 _all: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Deadlines] = weakref.WeakKeyDictionary()
-_last: Deadlines | None = None
 
 
 def deadlines_of(loop: asyncio.AbstractEventLoop) -> Deadlines:
-    """The deadlines of this loop; the last loop's are found without looking."""
-    global _last
-    last = _last
-    if last is not None and last.loop() is loop:
-        return last
+    """The deadlines of this loop."""
     if (found := _all.get(loop)) is None:
         found = _all[loop] = Deadlines(loop)
-    _last = found
     return found
 
 
-def cut(attempt: Attempt, why: str = "timeout") -> None:
-    """Cancels the attempt's task, once. Only from the loop, so that it is the attempt that the cancellation meets."""
-    if attempt.cut is None and not attempt.ended:
+def cut(attempt: Attempt, task: asyncio.Task[Any], why: str = "timeout") -> None:
+    """Cancels the attempt's task, once; one that is over, whose task has gone on to other things, is left alone. Only
+    from the loop, so that it is the attempt that the cancellation meets."""
+    if attempt.cut is None and not attempt.ended and not task.done():
         attempt.cut = why
-        attempt.task.cancel()
+        task.cancel()
 
 
-def undo(attempt: Attempt) -> str | None:
+def undo(attempt: Attempt, task: Any) -> str | None:
     """Takes a cut back: why it was made, or `None` when somebody else has cancelled the task as well."""
     why, attempt.cut = attempt.cut, None
-    task = attempt.task
     return why if cancelling is None or task.uncancel() <= attempt.cancelling else None
 
 
 def cancelled(attempt: Attempt) -> bool:
     """Whether somebody else has cancelled the attempt's task, whatever the function has made of that."""
     ours = attempt.cancelling + (attempt.cut is not None)
-    return cancelling is not None and cancelling(attempt.task) > ours
+    return cancelling is not None and cancelling(current_task(running_loop())) > ours
 
 
 async def attempt(
@@ -110,18 +111,19 @@ async def attempt(
     from ._aio import Abandoned, TimedOut
 
     loop = events.get_running_loop()
-    made.join(asyncio.current_task(loop), cancelling)
-    timer = loop.call_later(made.timeout, cut, made)
+    task: Any = current_task(loop)
+    made.cancelling = 0 if cancelling is None else cancelling(task)
+    timer = loop.call_later(made.timeout, cut, made, task)
 
     def woken() -> None:
         if session.cancelled():
-            cut(made, "cancel")
+            cut(made, task, "cancel")
 
     watch = None if session.deaf else _watch(loop, session, woken)
     try:
         return await function(*args, **kwargs)
     except asyncio.CancelledError:
-        why = undo(made) if made.cut else None
+        why = undo(made, task) if made.cut else None
         if why is None:
             raise
         raise (TimedOut if why == "timeout" else Abandoned) from None
@@ -130,7 +132,8 @@ async def attempt(
         if watch is not None:
             watch()
         if made.cut:
-            undo(made)
+            undo(made, task)
+        task = None  # what the task raises leads to this frame
 
 
 async def wait(session: Session, seconds: float) -> None:

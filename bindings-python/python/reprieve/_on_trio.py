@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ def _cut(session: Session, made: Attempt, scope: trio.CancelScope) -> None:
 
 
 @contextmanager
-def _watched(session: Session, wake: Callable[[], object]) -> Iterator[None]:
+def _watched(session: Session, wake: Callable[[], object]) -> Generator[None]:
     """Calls `wake` when something wakes the session, from whatever thread."""
     if session.deaf:
         yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from . import _native
 from ._errors import ConfigError
@@ -13,12 +13,7 @@ from ._guards import Guards, Run
 
 if TYPE_CHECKING:
     from ._native import Failure
-
-
-class Event(Protocol):
-    """What cancels: a `threading.Event`, an `asyncio.Event`, a `trio.Event`."""
-
-    def is_set(self) -> bool: ...
+    from .types import CallOptions, Duration, Event, Writable
 
 
 class Caller(Protocol):
@@ -42,17 +37,17 @@ class Options:
     idempotency_key: str | None = None
     classify: Callable[[Exception], str | Failure | None] | None = None
     retry_if: Callable[[Exception, Failure], bool] | None = None
-    backoff: Callable[[Failure, int], Any] | None = None
+    backoff: Callable[[Failure, int], Duration | None] | None = None
     targets: Mapping[str, Callable[..., Any]] | None = None
     guards: Guards | None = None
     run: Run | None = None
-    sink: Any = None
+    sink: Callable[[str], object] | Writable | None = None
     on_event: Callable[[dict[str, Any]], object] | None = None
     cancel: Event | None = None
     on_give_up: str | None = None
     unmask: Iterable[str] | None = None
 
-    def over(self, policy: _native.Policy, given: dict[str, Any]) -> Options:
+    def over(self, policy: _native.Policy, given: CallOptions) -> Options:
         """These options with what is given over them, checked."""
         known = {field.name for field in fields(Options)}
         for name, value in given.items():
@@ -97,11 +92,11 @@ def _seed(value: object) -> str | None:
 
 
 def _targets(value: object) -> str | None:
-    ok = isinstance(value, Mapping) and all(callable(f) for f in value.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    if ok:
-        for function in value.values():  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportAttributeAccessIssue]
-            refuse_generators(function)
-    return None if ok else "a mapping from target id to function"
+    if not isinstance(value, Mapping) or not all(map(callable, cast("Mapping[str, object]", value).values())):
+        return "a mapping from target id to function"
+    for function in cast("Mapping[str, object]", value).values():
+        refuse_generators(function)
+    return None
 
 
 def _sink(value: object) -> str | None:

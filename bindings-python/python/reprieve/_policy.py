@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from . import _aio, _driver, _native
 from ._attempts import Attempts
@@ -16,10 +16,13 @@ from ._result import Result
 from ._session import Session, classified
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
+
+    from .types import CallOptions, PolicyFields, PresetName
 
 P = ParamSpec("P")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Bound:
@@ -29,7 +32,7 @@ class Bound:
 
     def __init__(self, policy: Policy, options: Options) -> None:
         self._policy = policy
-        self._native = policy._native
+        self._native: _native.Policy = policy._native
         self._options = options
 
     @property
@@ -42,7 +45,7 @@ class Bound:
         """The guards that calls ask: the bound ones, or the policy's own."""
         return self._options.guards or self._policy._own_guards
 
-    def bind(self, **options: Any) -> Bound:
+    def bind(self, **options: Unpack[CallOptions]) -> Bound:
         """The same policy with more options. `None` takes one back.
 
         - `scene`, `prompt_version`: written into the records.
@@ -67,17 +70,18 @@ class Bound:
         """
         return Bound(self._policy, self._options.over(self._native, options))
 
-    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+    def __call__(self, function: F) -> F:
         """Decorates a function or a coroutine function, which keeps its signature."""
         if isinstance(function, (classmethod, staticmethod)):
-            return cast("Any", type(function))(self(function.__func__))
+            method = cast("Any", function)
+            return cast("F", type(method)(self(method.__func__)))
         refuse_generators(function)
         if is_coroutine_function(function):
-            wrapped = _aio.wrap(self, cast("Callable[..., Any]", function))
-            return cast("Callable[P, T]", functools.update_wrapper(wrapped, function))
+            wrapped = _aio.wrap(self, function)
+            return cast("F", functools.update_wrapper(wrapped, function))
         plain = self._options.plain and not self._native.guarded
         retrying = _native.Retrying(function, self, _driver.run, plain)
-        return cast("Callable[P, T]", functools.update_wrapper(cast("Any", retrying), function))
+        return cast("F", functools.update_wrapper(cast("Any", retrying), function))
 
     def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls the function; all arguments are its own. A coroutine function is answered with a coroutine.
@@ -90,7 +94,13 @@ class Bound:
         """
         return self(function)(*args, **kwargs)
 
-    def execute(self, function: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Any:
+    @overload
+    def execute(  # type: ignore[overload-overlap]  # a coroutine function is a function, and is looked for first
+        self, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, Result[T]]: ...
+    @overload
+    def execute(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Result[T]: ...
+    def execute(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function and answers a `Result`; raises only what is no `Exception`. A coroutine function is
         answered with a coroutine of a `Result`.
 
@@ -115,7 +125,13 @@ class Bound:
         finally:
             session.close()
 
-    def start(self, function: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Handle:
+    @overload
+    def start(
+        self, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Handle[T]: ...
+    @overload
+    def start(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Handle[T]: ...
+    def start(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Handle[Any]:
         """Starts the call and answers a handle: `wake()`, `cancel()`, `snapshot()`, `state`. A plain function runs on
         a thread of its own, `handle.result()` waits for it; a coroutine function runs as a task (asyncio) or when the
         handle is awaited (trio).
@@ -172,7 +188,7 @@ class Policy(Bound):
 
     __slots__ = ("_own_guards",)
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, **fields: Unpack[PolicyFields]) -> None:
         self._settle(_native.Policy(fields))
 
     def _settle(self, native: _native.Policy) -> None:
@@ -187,7 +203,7 @@ class Policy(Bound):
         return policy
 
     @classmethod
-    def preset(cls, name: str) -> Self:
+    def preset(cls, name: PresetName | str) -> Self:
         """A ready-made policy: `interactive`, `batch`, `reasoning`, `router`, `guard`, `tool`, `llm`, `chat_model`,
         `aws_standard` or `single`."""
         return cls._of(_native.Policy.preset(name))
@@ -211,7 +227,7 @@ class Policy(Bound):
         """The JSON form, which every language reads."""
         return self._native.to_json()
 
-    def replace(self, **fields: Any) -> Self:
+    def replace(self, **fields: Unpack[PolicyFields]) -> Self:
         """This policy with other values for some fields. What a nested field leaves out stays as it is here.
 
         >>> Policy.preset("llm").replace(max_attempts=2) == Policy.preset("llm")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _native
@@ -11,9 +12,12 @@ from ._reading import headers, safely
 from ._session import as_json
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ._guards import Guards, Run
     from ._native import Action, Failure
     from ._policy import Policy
+    from .types import EvidenceFields
 
 
 class Call:
@@ -40,7 +44,7 @@ class Call:
         run: Run | None = None,
         ends_by: int | None = None,
     ) -> None:
-        self._native = _native.Call(
+        self._native: _native.Call = _native.Call(
             policy._native,
             seed,
             ids=as_json(ids) if ids else None,
@@ -53,7 +57,7 @@ class Call:
         """Begins an attempt: the first, or the one after a wait or fallback."""
         return self._native.begin(now)
 
-    def on_outcome(self, now: int, number: int, outcome: dict[str, Any]) -> Action:
+    def on_outcome(self, now: int, number: int, outcome: Mapping[str, Any]) -> Action:
         """Takes the outcome of attempt `number`."""
         return self._native.on_outcome(now, number, as_json(outcome))
 
@@ -104,7 +108,9 @@ class Call:
         return [json.loads(line) for line in self._native.lines()]
 
 
-def classify(error: BaseException | None = None, /, *, policy: Policy | None = None, **evidence: Any) -> Failure:
+def classify(
+    error: BaseException | None = None, /, *, policy: Policy | None = None, **evidence: Unpack[EvidenceFields]
+) -> Failure:
     """What a failure is: of an exception, or of raw evidence (`status=`, `headers=`, `body=`, `message=`,
     `error_types=`, `os_code=`, `provider_code=`, `provider_type=`, `in_stream=`, `wall_now_ms=`).
 
@@ -113,8 +119,7 @@ def classify(error: BaseException | None = None, /, *, policy: Policy | None = N
     >>> classify(ConnectionRefusedError()).kind
     'transport'
     """
-    if error is not None:
-        evidence = {**evidence_of(error), **evidence}
-    if "headers" in evidence:
-        evidence["headers"] = safely(headers, evidence["headers"]) or []
-    return _native.classify(as_json(evidence), policy._native if policy else None)
+    facts: dict[str, Any] = {**(evidence_of(error) if error is not None else {}), **evidence}
+    if "headers" in facts:
+        facts["headers"] = safely(headers, facts["headers"]) or []
+    return _native.classify(as_json(facts), policy._native if policy else None)

@@ -140,7 +140,7 @@ def headers(value: object) -> list[list[str]] | None:
         listing = None
     pairs: list[list[str]] = []
     for pair in islice(cast("Iterable[object]", listing() if callable(listing) else value), MAX_HEADERS):
-        if is_list(pair) and len(pair) == 2:  # noqa: PLR2004
+        if is_list(pair) and len(pair) == 2:
             field, content = _decoded(pair[0]), _decoded(pair[1])
             if field:
                 pairs.append([field.lower(), content])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from ._native import Failure
 from ._trace import Trace
+from .types import Disposition, StopReason
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -23,18 +24,18 @@ class Result(Generic[T]):
     value: T | None
     error: Exception | None
     failure: Failure | None
-    stop_reason: str | None
+    stop_reason: StopReason | None
     resume_in: float | None
     attempts: int
     latency: float
     usage: dict[str, int]
     cost: float | None
     trace: Trace
-    disposition: str | None = None
+    disposition: Disposition | None = None
 
     def value_or(self, default: D) -> T | D:
         """The value, or this when the call failed."""
-        return self.value if self.ok else default  # type: ignore[return-value]
+        return cast("T", self.value) if self.ok else default
 
     @staticmethod
     def of(value: Any, error: Exception | None, action: Any, failure: Failure | None, trace: Trace) -> Result[Any]:

@@ -5,6 +5,7 @@ Nothing here decides: outcomes go into the machine, and what it answers goes bac
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -22,7 +23,7 @@ from ._usage import usage_of
 
 if TYPE_CHECKING:
     from ._native import Action, Call, Failure, Policy
-    from ._options import Caller, Options
+    from ._options import Caller
 
 
 class Started(NamedTuple):
@@ -69,12 +70,13 @@ class Session:
 
     def attempt(self, action: Action) -> Attempt:
         """Makes the attempt visible to the function. Undone by its outcome."""
-        assert action.number is not None and action.target is not None and action.timeout_ns is not None
+        assert action.number is not None
+        assert action.target is not None
+        assert action.timeout_ns is not None
         connect_timeout, run = self.policy.connect_timeout, self.run
         facts = Facts(action.number, action.target, action.timeout_ns, self.call.is_last, connect_timeout, run)
-        self._attempt, self._since = Attempt(facts, clock().now(), self._ids), _native.now()
+        self._attempt, self._since = Attempt(facts, clock().now()).named(self._ids), _native.now()
         self._reset_to = CURRENT.set(self._attempt)
-        _native.enter()
         return self._attempt
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,6 +135,11 @@ class Session:
         self.cancel_reason = self.cancel_reason or reason
         self.wake()
 
+    def snapshot(self) -> str:
+        """The call as JSON; one whose cancellation the machine has not heard of yet does not go on either."""
+        cancelled = self.call.state != "ended" and self.cancelled()
+        return self.call.snapshot(clock().now(), clock().wall_ms(), cancelled=cancelled)
+
     def wake(self) -> None:
         """Ends a wait; the machine checks whether it was over."""
         waker = self.waker
@@ -174,8 +181,9 @@ class Session:
             "trace": trace,
         }
         error = self.error
-        if error is None or self.cancel_reason is not None:
-            message = self.cancel_reason or action_words(action)
+        cancelled = self.cancel_reason if reason == "cancelled" else None
+        if error is None or cancelled is not None:
+            message = cancelled or action_words(action)
             stopped = _errors.BY_REASON.get(reason, RetryError)(f"{message}; {note}", **details)
             stopped.__cause__ = error
             attach(stopped, trace)
@@ -235,12 +243,9 @@ class Session:
         attempt, self._attempt = self._attempt, None
         if attempt is None:
             return
-        attempt.ended, attempt.task = True, None
-        _native.leave()
-        try:
+        attempt.ended = True
+        with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
             CURRENT.reset(self._reset_to)
-        except ValueError:  # the driver goes on in another context: nothing of the attempt is visible there
-            pass
 
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
         text = outcome if isinstance(outcome, str) else as_json(outcome)
@@ -349,11 +354,16 @@ def _asked(role: str, function: Callable[..., Any], *args: Any) -> Any:
 def _reclassified(classify: Callable[[Exception], Any], error: Exception, failure: Failure) -> Failure:
     def apply(error: Exception) -> Failure:
         said = classify(error)
-        if said is None or isinstance(said, _native.Failure):
-            return said or failure
-        return _native.Failure.from_json(
-            as_json({**json.loads(failure.to_json()), "kind": said, "category": None, "decided_by": "classify"})
-        )
+        if said is None:
+            return failure
+        found = json.loads(failure.to_json())
+        if isinstance(said, _native.Failure):
+            fields = json.loads(said.to_json())
+            # That another call has retried already is a fact of the error, whatever it is taken for.
+            fields["inner_trace"] = fields["inner_trace"] or found["inner_trace"]
+        else:
+            fields = {**found, "kind": said, "category": None, "decided_by": "classify"}
+        return _native.Failure.from_json(as_json(fields))
 
     apply.__qualname__ = getattr(classify, "__qualname__", "classify")
     answer: Failure | None = _asked("classify", apply, error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 # The names in use for tokens read and written: OpenAI chat, OpenAI responses and Anthropic, Gemini, Bedrock.
 INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count", "inputTokens")
@@ -31,6 +31,6 @@ def _count(usage: object, names: tuple[str, ...]) -> int | None:
 def _get(value: Any, name: str) -> Any:
     """A field or attribute; whatever reading it does, it is only read for a record."""
     try:
-        return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+        return cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else getattr(value, name, None)
     except Exception:
         return None

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from . import _clock
@@ -55,7 +55,7 @@ class VirtualClock(_clock.Clock):
 
 
 @contextmanager
-def virtual(attempts: int | None = None) -> Iterator[VirtualClock]:
+def virtual(attempts: int | None = None) -> Generator[VirtualClock, None, None]:
     """Every call in this process runs on a virtual clock while this is open. With `attempts`, none makes more than
     that many on a target, whatever its policy says."""
     if attempts is not None and attempts < 1:

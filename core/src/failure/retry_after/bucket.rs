@@ -82,7 +82,20 @@ mod tests {
         assert_eq!(found(&[("RateLimit", "\"default\";r=0;t=30")]), Some(30_000));
         assert_eq!(found(&[("RateLimit", "\"a\";r=0;t=3, \"b\";r=0;t=30, \"c\";r=5;t=300")]), Some(30_000));
         assert_eq!(found(&[("RateLimit", "\"a\";t=3")]), Some(3_000));
-        for field in ["default;r=0;t=", "\"a\";r=x;t=3", ";t=3", "\"a\";t=3,", "", "\"a\" t=3"] {
+        assert_eq!(found(&[("RateLimit", "\"\";t=3;pk=:x:")]), Some(3_000));
+        for field in [
+            "default;r=0;t=",
+            "\"a\";r=x;t=3",
+            ";t=3",
+            "\"a\";t=3,",
+            "",
+            "\"a\" t=3",
+            "\"a;t=3",
+            "a\";t=3",
+            "\";t=3",
+            "a b;t=3",
+            "a;t=3;pk=",
+        ] {
             assert_eq!(found(&[("RateLimit", field)]), None, "{field}");
         }
     }
@@ -105,6 +118,8 @@ mod tests {
             ("anthropic-ratelimit-tokens-reset", "2023-09-29T16:26:39Z"),
         ];
         assert_eq!(found(&headers), Some(2_000));
+        assert_eq!(found(&[("x-ratelimit-limit", "9"), ("x-reset", "9")]), None);
+        assert_eq!(found(&[("ratelimit-reset", "9"), ("ratelimit-remaining", "some")]), Some(9_000));
         let allowed = [
             ("anthropic-ratelimit-unified-reset", "1696022797"),
             ("anthropic-ratelimit-unified-status", "allowed_warning"),

@@ -1,0 +1,318 @@
+"""Types for annotations: the names a policy knows, and the fields it takes.
+
+They say to an editor and a type checker what the core checks when a policy is made. Nothing of this is needed to run.
+
+>>> from reprieve import Policy
+>>> from reprieve.types import PolicyFields
+>>> fields: PolicyFields = {"max_attempts": 5, "total_timeout": "30s"}
+>>> Policy(**fields).to_json() == Policy(max_attempts=5, total_timeout=30).to_json()
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
+
+if TYPE_CHECKING:
+    from ._guards import Guards, Run
+    from ._native import Failure
+
+__all__ = [
+    "ActionKind",
+    "BackoffFields",
+    "BreakerFields",
+    "CallOptions",
+    "Category",
+    "CooldownFields",
+    "Disposition",
+    "Duration",
+    "Event",
+    "EvidenceFields",
+    "JitterFields",
+    "Kind",
+    "KindFields",
+    "PolicyFields",
+    "PresetName",
+    "RetryAfterFields",
+    "RetryAfterSource",
+    "RetryBudgetFields",
+    "RuleFields",
+    "ShedFields",
+    "StopReason",
+    "StreamFields",
+    "TargetFields",
+    "WhenFields",
+    "Writable",
+]
+
+Duration = float | str | timedelta
+"""A number of seconds, text with a unit (`"300ms"`, `"1.5s"`, `"2m"`), or a `timedelta`."""
+
+Kind = Literal[
+    "timeout",
+    "transport",
+    "rate_limit",
+    "overloaded",
+    "server_error",
+    "model_not_ready",
+    "stream_interrupted",
+    "conflict",
+    "interrupted",
+    "invalid_output",
+    "parse_error",
+    "schema_invalid",
+    "bad_request",
+    "auth_failed",
+    "permission_denied",
+    "not_found",
+    "billing",
+    "quota_exhausted",
+    "unknown",
+    "content_filtered",
+    "context_length_exceeded",
+    "truncated",
+    "business_rejection",
+    "no_evidence",
+    "cancelled",
+    "budget_exhausted",
+    "circuit_open",
+    "shed",
+]
+"""What a failure was classified as."""
+
+Category = Literal["retriable", "need_human", "fatal", "control"]
+"""What a kind means for the call."""
+
+RetryAfterSource = Literal["header", "body", "message", "reset"]
+"""Where a retry-after was found."""
+
+ActionKind = Literal["attempt", "retry", "fallback", "pending", "ignored", "stop", "done"]
+"""What a driver is told to do."""
+
+StopReason = Literal[
+    "not_retryable",
+    "attempts_exhausted",
+    "deadline_exceeded",
+    "retry_after_too_long",
+    "wait_exhausted",
+    "retry_budget_exhausted",
+    "run_budget_exhausted",
+    "circuit_open",
+    "cooling_down",
+    "limited",
+    "shed",
+    "cancelled",
+    "already_delivered",
+    "unsafe_to_repeat",
+]
+"""Why a call stopped."""
+
+Disposition = Literal["failed", "human"]
+"""Who has a call that stopped: nobody, or a person."""
+
+PresetName = Literal[
+    "interactive",
+    "batch",
+    "reasoning",
+    "router",
+    "guard",
+    "tool",
+    "llm",
+    "chat_model",
+    "aws_standard",
+    "single",
+]
+"""The ready-made policies."""
+
+
+class BackoffFields(TypedDict, total=False):
+    """How the wait grows from attempt to attempt."""
+
+    kind: Literal["constant", "linear", "exponential", "decorrelated", "schedule"]
+    base: Duration
+    factor: float
+    max: Duration
+    delays: Sequence[Duration]
+
+
+class JitterFields(TypedDict, total=False):
+    """How the wait is spread."""
+
+    kind: Literal["none", "full", "lower_bounded", "proportional", "additive"]
+    ratio: float
+
+
+class RetryAfterFields(TypedDict, total=False):
+    """How a server's own wish is honoured: the longest that is waited for, and the share added at random."""
+
+    max: Duration
+    spread: float
+
+
+class KindFields(TypedDict, total=False):
+    """What differs for one kind of failure. `max_attempts` only lowers."""
+
+    backoff: BackoffFields
+    jitter: JitterFields
+    max_attempts: int
+
+
+class WhenFields(TypedDict, total=False):
+    """The conditions of a rule; all that are given must hold."""
+
+    error: str
+    status: int
+    code: str
+    type: str
+    message: str
+
+
+class RuleFields(TypedDict):
+    """What a failure is, where these conditions hold."""
+
+    when: WhenFields
+    kind: Kind
+
+
+class _Identified(TypedDict):
+    id: str
+
+
+class TargetFields(_Identified, total=False):
+    """What attempts are aimed at. `account` and `upstream` name what it shares with other targets."""
+
+    account: str | None
+    upstream: str | None
+    max_attempts: int
+    attempt_timeout: Duration | None
+
+
+class BreakerFields(TypedDict, total=False):
+    """When a circuit breaker opens, and for how long. `consecutive_failures`, or `ratio` with `window` and
+    `min_calls`."""
+
+    consecutive_failures: int
+    window: Duration
+    min_calls: int
+    ratio: float
+    open_for: Duration
+    open_for_max: Duration
+    probe_lease: Duration
+
+
+class RetryBudgetFields(TypedDict, total=False):
+    """How many retries a target may have: a bucket (`capacity` and costs), or a `ratio` with `min_per_second` and
+    `window`."""
+
+    capacity: int
+    retry_cost: int
+    throttle_cost: int
+    refund: int
+    ratio: float
+    min_per_second: int
+    window: Duration
+
+
+class CooldownFields(TypedDict, total=False):
+    """How long one call's throttling holds back the others, and how long an account is benched."""
+
+    max: Duration
+    bench: Duration
+
+
+class ShedFields(TypedDict, total=False):
+    """The load above which calls below a priority are refused."""
+
+    queue_depth: int | None
+    cost_ratio: float | None
+    below_priority: int
+
+
+class StreamFields(TypedDict, total=False):
+    """How streams are retried and timed."""
+
+    mode: Literal["before_first_item", "buffered", "restart", "resume"]
+    first_item_timeout: Duration | None
+    idle_timeout: Duration | None
+    silence_timeout: Duration | None
+
+
+class PolicyFields(TypedDict, total=False):
+    """Everything a policy takes. What is left out stays as it is in the empty policy, or in the one replaced."""
+
+    max_attempts: int
+    connect_timeout: Duration | None
+    attempt_timeout: Duration | None
+    total_timeout: Duration
+    min_attempt_time: Duration
+    max_total_wait: Duration | None
+    max_attempts_total: int | None
+    backoff: BackoffFields
+    jitter: JitterFields
+    retry_after: RetryAfterFields
+    retry_on: Sequence[Kind]
+    fallback_on: Sequence[Kind]
+    kinds: Mapping[Kind, KindFields]
+    rules: Sequence[RuleFields]
+    side_effects: Literal["idempotent", "unsafe"]
+    nested: Literal["bounded", "independent", "refuse"]
+    requires_human_fallback: bool
+    priority: int
+    targets: Sequence[TargetFields]
+    breaker: BreakerFields | None
+    retry_budget: RetryBudgetFields | None
+    cooldown: CooldownFields | None
+    shed: ShedFields | None
+    stream: StreamFields
+
+
+class Event(Protocol):
+    """What cancels: a `threading.Event`, an `asyncio.Event`, a `trio.Event`."""
+
+    def is_set(self) -> bool: ...
+
+
+class Writable(Protocol):
+    """An open file, as a sink."""
+
+    def write(self, text: str, /) -> object: ...
+
+
+class CallOptions(TypedDict, total=False):
+    """Everything that `bind` takes. `None` takes a thing back."""
+
+    scene: str | None
+    prompt_version: str | None
+    trace_id: str | None
+    seed: int | None
+    idempotency_key: str | None
+    classify: Callable[[Exception], str | Failure | None] | None
+    retry_if: Callable[[Exception, Failure], bool] | None
+    backoff: Callable[[Failure, int], Duration | None] | None
+    targets: Mapping[str, Callable[..., Any]] | None
+    guards: Guards | None
+    run: Run | None
+    sink: Callable[[str], object] | Writable | None
+    on_event: Callable[[dict[str, Any]], object] | None
+    cancel: Event | None
+    on_give_up: Literal["original", "wrapped"] | None
+    unmask: Iterable[str] | None
+
+
+class EvidenceFields(TypedDict, total=False):
+    """The raw facts of one failure, as far as they are known."""
+
+    status: int
+    headers: Mapping[str, str] | Sequence[tuple[str, str]]
+    body: object
+    message: str
+    error_types: Sequence[str]
+    os_code: str
+    provider_code: str
+    provider_type: str
+    in_stream: bool
+    cancelled: bool
+    inner_trace: str
+    wall_now_ms: int

@@ -1,0 +1,218 @@
+"""What editors and type checkers are told. Checked by mypy and pyright (`make check`), never run.
+
+A line that ends in an ignore must be an error: both checkers report an ignore that nothing needs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import assert_type
+
+from reprieve import (
+    Action,
+    Attempt,
+    Bound,
+    Breaker,
+    Call,
+    Guards,
+    Handle,
+    Policy,
+    Result,
+    Run,
+    Trace,
+    classify,
+    current_attempt,
+    testing,
+    trace_of,
+)
+from reprieve.types import Kind, PolicyFields, StopReason
+
+if TYPE_CHECKING:
+    from io import TextIOWrapper
+
+policy = Policy()
+
+
+# --- decorators keep what they decorate ------------------------------------------------------------------------------
+
+
+@policy
+def plain(question: str, *, tries: int = 1) -> bytes:
+    return question.encode() * tries
+
+
+@Policy.preset("interactive").bind(scene="chat")
+async def coroutine(question: str, *, tries: int = 1) -> bytes:
+    return question.encode() * tries
+
+
+@Breaker(consecutive_failures=2, open_for="30s")
+def broken(number: int) -> int:
+    return number
+
+
+class Client:
+    @policy
+    def ask(self, question: str) -> int:
+        return len(question)
+
+    @policy
+    async def ask_later(self, question: str) -> int:
+        return len(question)
+
+
+assert_type(plain("?", tries=2), bytes)
+plain(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+plain("?", retries=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+assert_type(broken(1), int)
+assert_type(Client().ask("?"), int)
+Client().ask(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+decorated: Callable[[str], int] = Client().ask
+on_demand: Callable[[int], int] = policy(lambda number: number + 1)
+
+
+async def awaits() -> None:
+    assert_type(await coroutine("?"), bytes)
+    assert_type(await Client().ask_later("?"), int)
+    await coroutine(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+# --- calls -----------------------------------------------------------------------------------------------------------
+
+
+def double(number: int) -> int:
+    return number * 2
+
+
+async def double_later(number: int) -> int:
+    return number * 2
+
+
+def untyped(*args: Any) -> Any: ...
+
+
+assert_type(policy.call(double, 1), int)
+assert_type(policy.call(double, number=1), int)
+policy.call(double, "1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+policy.call(double)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+assert_type(policy.execute(double, 1), Result[int])
+assert_type(policy.bind(seed=1).execute(double, 1), Result[int])
+assert_type(policy.start(double, 1), Handle[int])
+assert_type(policy.start(double, 1).result(), int)
+assert_type(policy.start(double_later, 1), Handle[int])
+
+
+async def calls() -> None:
+    later: Coroutine[Any, Any, Result[int]] = policy.execute(double_later, 1)
+    assert_type(await later, Result[int])
+    assert_type(policy.call(untyped), Any)
+    assert_type(await policy.call(double_later, 1), int)
+    result = await policy.execute(double_later, 1)
+    assert_type(result, Result[int])
+    assert_type(result.value, int | None)
+    assert_type(result.value_or(0), int)
+    assert_type(result.value_or(None), int | None)
+    assert_type(result.error, Exception | None)
+    assert_type(await policy.start(double_later, 1), int)
+    async for attempt in policy.attempts():
+        with attempt as made:
+            assert_type(made, Attempt)
+
+
+def loops() -> None:
+    for attempt in policy.attempts():
+        assert_type(attempt.number, int)
+        with attempt:
+            double(1)
+
+
+# --- options ---------------------------------------------------------------------------------------------------------
+
+
+def options(log: TextIOWrapper) -> Bound:
+    bound = policy.bind(
+        scene="chat",
+        prompt_version=None,
+        seed=7,
+        classify=lambda error: "overloaded" if isinstance(error, KeyError) else None,
+        retry_if=lambda error, failure: failure.retriable and not isinstance(error, KeyError),
+        backoff=lambda failure, n: failure.retry_after or timedelta(seconds=n),
+        targets={"backup": double},
+        guards=Guards(),
+        run=Run(attempts=10, deadline=timedelta(minutes=5)),
+        sink=log,
+        on_event=print,
+        cancel=threading.Event(),
+        on_give_up="wrapped",
+        unmask=["ids"],
+    )
+    policy.bind(sink=print, on_give_up="original")
+    policy.bind(scen="chat")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    policy.bind(seed="7")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    policy.bind(on_give_up="raise")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    return bound
+
+
+def policies(name: str, fields: PolicyFields, anything: dict[str, Any]) -> list[Policy]:
+    Policy(max_attempt=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    Policy(max_attempts="3")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Policy(retry_on=["timeuot"])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+    Policy(backoff={"bas": 1})  # type: ignore[typeddict-unknown-key]  # pyright: ignore[reportArgumentType]
+    Policy(targets=[{"account": "acme"}])  # type: ignore[typeddict-item]  # pyright: ignore[reportArgumentType]
+    return [
+        Policy(
+            max_attempts=5,
+            total_timeout=timedelta(minutes=1),
+            attempt_timeout="20s",
+            connect_timeout=3,
+            max_total_wait=None,
+            backoff={"kind": "exponential", "base": 0.3, "factor": 2, "max": "4s"},
+            jitter={"kind": "full"},
+            retry_after={"max": 60, "spread": 0.1},
+            retry_on=["timeout", "rate_limit"],
+            kinds={"rate_limit": {"backoff": {"base": "1s"}, "max_attempts": 2}},
+            rules=[{"when": {"status": 418, "message": "brewing"}, "kind": "model_not_ready"}],
+            side_effects="unsafe",
+            targets=[{"id": "primary", "account": "acme"}, {"id": "backup", "attempt_timeout": "20s"}],
+            breaker={"consecutive_failures": 5},
+            retry_budget={"capacity": 500},
+            cooldown={},
+            shed={"queue_depth": 1000, "below_priority": 5},
+            stream={"mode": "buffered"},
+        ),
+        Policy(**fields),
+        Policy(**anything),
+        Policy.preset("llm").replace(max_attempts=2),
+        Policy.preset(name),
+        Policy.from_json(name),
+    ]
+
+
+# --- what comes out --------------------------------------------------------------------------------------------------
+
+
+def records(error: Exception) -> None:
+    failure = classify(error)
+    kind: Kind = failure.kind
+    assert_type(classify(status=429, headers={"retry-after": "1"}).retry_after, float | None)
+    classify(statuss=429)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    assert_type(trace_of(error), Trace | None)
+    attempt = current_attempt()
+    if attempt is not None:
+        assert_type(attempt.timeout, float)
+    reason: StopReason | None = policy.execute(double, 1).stop_reason
+    print(kind, reason)
+
+
+def machine() -> None:
+    call = Call(policy, seed=7)
+    action = call.begin(0)
+    assert_type(action, Action)
+    if action.kind == "attempt":
+        call.on_outcome(1, 1, {"failure": {"kind": "timeout"}})
+    with testing.virtual(attempts=2) as clock:
+        assert_type(clock.sleeps, list[float])
