@@ -183,7 +183,8 @@ class Lane:
                 raise Differs(f"the value is lost: {end}")
             return
         error = end.error if isinstance(end, Result) else end
-        own = self._error if action.reason != "cancelled" else None
+        cancelled = action.reason == "cancelled" and self._session is not None and self._session.cancelled()
+        own = None if cancelled else self._error
         kind = _errors.BY_REASON.get(action.reason)
         if not (error is own if own is not None else kind is not None and type(error) is kind):
             raise Differs(f"stopped for {action.reason}, the call raises {error!r}")

@@ -31,13 +31,14 @@ class Abandoned(Exception):
 
 def backend() -> Any:
     """The module that knows how to wait here: asyncio's or trio's."""
-    if _on_asyncio.running():
+    if _on_asyncio.in_task():
         return _on_asyncio
     if "trio" in sys.modules:
         from . import _on_trio
 
-        return _on_trio
-    raise RuntimeError("reprieve drives coroutines under asyncio and trio; neither runs here")
+        if _on_trio.in_task():
+            return _on_trio
+    raise RuntimeError("reprieve drives coroutines in tasks of asyncio and trio; this is none")
 
 
 async def run(
@@ -70,6 +71,7 @@ async def drive(
     loop = backend()
     try:
         action = _first(session, first) if first else session.begin()
+        del first
         while True:
             if action.kind == "attempt":
                 attempt = session.attempt(action)
@@ -80,6 +82,8 @@ async def drive(
                 except Abandoned:
                     action = session.abandoned()
                 except Exception as error:
+                    if loop.cancelled(attempt):
+                        raise
                     action = session.failed(error)
                 else:
                     action = session.succeeded(value)
@@ -109,12 +113,16 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
     """The coroutine function under its policy. On asyncio the first attempt is made with one object, a context variable
     and a place among the deadlines of its loop; what else a call needs is made when it fails."""
     if not owner._options.plain or owner._native.guarded:
-        return lambda *args, **kwargs: run(owner, function, args, kwargs)
+
+        async def call_with_options(*args: Any, **kwargs: Any) -> Any:
+            return await run(owner, function, args, kwargs)
+
+        return call_with_options
     first = Facts.of_first(owner._native)
     timeout_ns = first.timeout_ns
     current, set_current, reset_current = CURRENT.get, CURRENT.set, CURRENT.reset
     fast_now, running_loop, current_task = _native.fast_now, _on_asyncio.running_loop, _on_asyncio.current_task
-    cancelling, undo = _on_asyncio.cancelling, _on_asyncio.undo
+    cancelling, cancelled, undo = _on_asyncio.cancelling, _on_asyncio.cancelled, _on_asyncio.undo
     deadlines = _on_asyncio.NOWHERE
 
     async def call(*args: Any, **kwargs: Any) -> Any:
@@ -123,11 +131,12 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
         if loop is None or (current() is not None and current_attempt() is not None):
             return await run(owner, function, args, kwargs)
         began = fast_now()
-        if began == 0:  # a virtual clock, or inside of an attempt of a plain function
+        task = current_task(loop)
+        if began == 0 or task is None:  # a virtual clock, or inside of an attempt of a plain function; or of a guest
             return await run(owner, function, args, kwargs)
-        if deadlines.loop() is not loop:
-            deadlines = _on_asyncio.deadlines_of(loop)
-        here, task = deadlines, current_task(loop)
+        here = deadlines
+        if here.loop() is not loop:
+            here = deadlines = _on_asyncio.deadlines_of(loop)
         attempt = here.active[task] = Attempt(first, began)
         if cancelling is not None:
             attempt.cancelling = cancelling(task)
@@ -138,6 +147,8 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
         try:
             return await function(*args, **kwargs)
         except Exception as raised:
+            if cancelled(attempt):
+                raise
             error = raised
         except asyncio.CancelledError:
             if attempt.cut is None or undo(attempt, task) is None:
@@ -148,6 +159,7 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
             del here.active[task]
             if attempt.cut is not None:
                 undo(attempt, task)
+            del task  # what the task raises leads to this frame
             reset_current(token)
         started = Started(began, error, attempt.drawn)
         try:

@@ -5,12 +5,12 @@ A plain function cannot be interrupted: its late success is a success, and the d
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ._clock import clock
+from ._functions import refuse_coroutine
 from ._session import Session, Started
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def drive(
     """The loop. Answers the action that ended the call."""
     try:
         action = session.failed(first.error) if first else session.begin()
+        del first
         while True:
             if action.kind == "attempt":
                 session.attempt(action)
@@ -82,22 +83,12 @@ def wait(session: Session, seconds: float) -> None:
         if cancel is None:
             if not session.cancelled():
                 woken.wait(seconds)
-        elif session.run is None and isinstance(cancel, threading.Event):
+        elif session.run is None and not session.handled and isinstance(cancel, threading.Event):
             cancel.wait(seconds)
-        else:  # two things to wait for at once: look at one of them every 10 ms
+        else:  # several things to wait for at once: look at the event every 10 ms
             ends = clock().now() + int(seconds * 1e9)
             while not session.cancelled() and (left := ends - clock().now()) > 0:
                 if woken.wait(min(0.01, left / 1e9)):
                     break
     finally:
         session.waker = None
-
-
-def refuse_coroutine(function: object, value: object) -> None:
-    """A plain function that answers a coroutine would be awaited outside of the policy, and never be retried."""
-    if inspect.iscoroutine(value):
-        value.close()
-        raise TypeError(
-            f"{function!r} is a plain function and answered a coroutine, which would run outside of the policy: "
-            "hand over the coroutine function itself, or make it `async def`"
-        )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from . import _aio, _driver, _native
 from ._attempts import Attempts
-from ._errors import ConfigError
+from ._functions import is_coroutine_function, refuse_generators
 from ._guards import Guards
 from ._handle import Handle
 from ._options import Options
@@ -29,6 +28,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Bound:
     """A policy with the options of its calls. Made by `Policy.bind`; shared by threads and tasks."""
 
+    __slots__ = ("__weakref__", "_native", "_options", "_policy")
+
     def __init__(self, policy: Policy, options: Options) -> None:
         self._policy = policy
         self._native: _native.Policy = policy._native
@@ -42,7 +43,7 @@ class Bound:
     @property
     def guards(self) -> Guards:
         """The guards that calls ask: the bound ones, or the policy's own."""
-        return self._options.guards or self._policy._local_guards()
+        return self._options.guards or self._policy._own_guards
 
     def bind(self, **options: Unpack[CallOptions]) -> Bound:
         """The same policy with more options. `None` takes one back.
@@ -71,9 +72,12 @@ class Bound:
 
     def __call__(self, function: F) -> F:
         """Decorates a function or a coroutine function, which keeps its signature."""
-        _refuse_generators(function)
+        if isinstance(function, (classmethod, staticmethod)):
+            method = cast("Any", function)
+            return cast("F", type(method)(self(method.__func__)))
+        refuse_generators(function)
         if is_coroutine_function(function):
-            wrapped = _aio.wrap(self, cast("Callable[..., Any]", function))
+            wrapped = _aio.wrap(self, function)
             return cast("F", functools.update_wrapper(wrapped, function))
         plain = self._options.plain and not self._native.guarded
         retrying = _native.Retrying(function, self, _driver.run, plain)
@@ -105,7 +109,7 @@ class Bound:
         >>> result.ok, result.stop_reason, result.attempts
         (False, 'not_retryable', 1)
         """
-        _refuse_generators(function)
+        refuse_generators(function)
         if is_coroutine_function(function):
             return self._execute_async(function, args, kwargs)
         session = Session(self, recorded=True)
@@ -136,7 +140,7 @@ class Bound:
         >>> Policy().start(pow, 2, 10).result()
         1024
         """
-        _refuse_generators(function)
+        refuse_generators(function)
         return Handle.started(self, function, args, kwargs)
 
     def attempts(self) -> Attempts:
@@ -158,6 +162,10 @@ class Bound:
         failure = classified(error, self)
         return self._native.retries(failure.kind) and not failure.retry_forbidden
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Crosses processes where its options do; guards start fresh there."""
+        return Bound, (self._policy, self._options)
+
     def __repr__(self) -> str:
         return f"<Bound {self._policy!r}>"
 
@@ -178,11 +186,13 @@ class Policy(Bound):
     'hello you'
     """
 
+    __slots__ = ("_own_guards",)
+
     def __init__(self, **fields: Unpack[PolicyFields]) -> None:
         self._settle(_native.Policy(fields))
 
     def _settle(self, native: _native.Policy) -> None:
-        self._own_guards: Guards | None = None
+        self._own_guards = Guards()
         self._native = native
         super().__init__(self, Options())
 
@@ -230,11 +240,6 @@ class Policy(Bound):
         """The ids of the targets, in order."""
         return self._native.targets
 
-    def _local_guards(self) -> Guards:
-        if self._own_guards is None:
-            self._own_guards = Guards()
-        return self._own_guards
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Policy) and self._native == other._native
 
@@ -247,28 +252,3 @@ class Policy(Bound):
 
     def __repr__(self) -> str:
         return f"<Policy {self._native.summary}>"
-
-
-def is_coroutine_function(function: object) -> bool:
-    """Also for partials, and for objects whose `__call__` is one."""
-    return any(map(inspect.iscoroutinefunction, _bodies(function)))
-
-
-def _bodies(function: object) -> tuple[object, object]:
-    """What runs when this is called: the function inside of partials, and the `__call__` of an object."""
-    inner: Any = function
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    return inner, type(inner).__call__ if callable(inner) else None
-
-
-def _refuse_generators(function: object) -> None:
-    """A generator's body runs when somebody iterates: a policy around its call would retry nothing."""
-    if not callable(function):
-        raise ConfigError("function", repr(function), "a function or a coroutine function")
-    for candidate in _bodies(function):
-        if inspect.isgeneratorfunction(candidate) or inspect.isasyncgenfunction(candidate):
-            raise TypeError(
-                f"{function!r} is a generator function; streams are not supported yet. "
-                "Decorate the function that opens the stream, or collect it inside of a plain function"
-            )
