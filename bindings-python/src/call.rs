@@ -140,8 +140,16 @@ impl Call {
         self.settle(py, now, &settles);
     }
 
-    fn snapshot(&mut self, now_ns: u64, wall_now_ms: u64) -> String {
-        self.call.snapshot(Span::from_nanos(now_ns), wall_now_ms)
+    /// The call as JSON. `cancelled` marks only the copy: its driver has yet to tell this one.
+    #[pyo3(signature = (now_ns, wall_now_ms, *, cancelled=false))]
+    fn snapshot(&mut self, now_ns: u64, wall_now_ms: u64, cancelled: bool) -> String {
+        let now = Span::from_nanos(now_ns);
+        if !cancelled {
+            return self.call.snapshot(now, wall_now_ms);
+        }
+        let mut copy = self.call.clone();
+        let _ = copy.cancel(now);
+        copy.snapshot(now, wall_now_ms)
     }
 
     /// The call of a snapshot, and its next action.

@@ -255,9 +255,8 @@ impl Call {
 
     /// The attempt in flight has its first item: a stream's probe settles here.
     pub fn first_item(&mut self, now: Span) -> Vec<Settle> {
-        let now = self.at(now);
         if self.state == State::InFlight && self.first_item.is_none() {
-            self.first_item = Some(now);
+            self.first_item = Some(self.at(now));
             if self.on_target.breaker.is_some_and(|p| p.probe) {
                 self.verdict(Verdict::Success);
             }

@@ -52,8 +52,7 @@ def set_fast(on: bool) -> None:
     """Whether calls may take the happy path. Off under a virtual clock and under greenlets."""
 
 def fast_now() -> int:
-    """The time, or zero where the happy path may not be taken: it is off, or a plain function's attempt is under way
-    here."""
+    """The time, or zero where the happy path may not be taken: it is off, or inside of a plain function's attempt."""
 
 def current_frame(draw: Callable[[], Ids]) -> tuple[Caller, int, Ids] | None:
     """The innermost attempt on this thread that the happy path runs: for whom, when it began, and its ids, which
@@ -269,7 +268,7 @@ class Call:
     def first_item(self, now_ns: int) -> None:
         """The stream's first item has come."""
 
-    def snapshot(self, now_ns: int, wall_now_ms: int) -> str: ...
+    def snapshot(self, now_ns: int, wall_now_ms: int, *, cancelled: bool = False) -> str: ...
     @staticmethod
     def restore(
         snapshot: str,

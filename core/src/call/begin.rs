@@ -88,8 +88,8 @@ impl Call {
     /// Starts an attempt; the targets before this one are left for good.
     pub(super) fn attempt(&mut self, target: usize) -> Step {
         self.target = target;
-        self.attempts += 1;
-        self.on_target.attempts += 1;
+        self.attempts = self.attempts.saturating_add(1);
+        self.on_target.attempts = self.on_target.attempts.saturating_add(1);
         self.on_target.cost = std::mem::take(&mut self.owed);
         self.began = self.time;
         self.first_item = None;

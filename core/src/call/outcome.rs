@@ -55,7 +55,8 @@ impl Call {
 
     fn failed(&mut self, mut outcome: Outcome) -> Step {
         let Some(failure) = outcome.failure.take() else { return self.succeeded(outcome) };
-        self.on_target.kinds[failure.kind as usize] += 1;
+        let ended_so = &mut self.on_target.kinds[failure.kind as usize];
+        *ended_so = ended_so.saturating_add(1);
         self.on_target.fault = failure.kind.service_fault();
         self.spoken |= 1 << self.target;
         self.note_return(self.target, failure.retry_after);
@@ -94,7 +95,7 @@ impl Call {
         let revivable = kind.category() != Category::Control;
         let listed = self.policy.retry_on.contains(kind) && !failure.retry_forbidden;
         let retries = revivable && outcome.retry_if.unwrap_or(listed);
-        let falls_back = revivable && self.policy.fallback_on.contains(kind) && outcome.retry_if != Some(true);
+        let falls_back = self.policy.fallback_on.contains(kind) && outcome.retry_if != Some(true);
         if !retries && !falls_back {
             return Next::Stop(StopReason::NotRetryable);
         }

@@ -295,6 +295,9 @@ fn load(saved: Saved, wall_now_ms: u64, options: Restore) -> Result<Call, Snapsh
     if saved.on_target.attempts > saved.attempts || saved.written.0 > saved.receipts.len() {
         return Err(damaged("its counts do not agree"));
     }
+    if matches!(saved.state, SavedState::AskingToRepeat { .. }) && saved.receipts.is_empty() {
+        return Err(damaged("it asks to repeat an attempt that it has no receipt of"));
+    }
     let suspended = Span::from_millis(wall_now_ms.saturating_sub(saved.wall_ms));
     // A call that has not begun has no deadline that could move.
     let begun = saved.attempts > 0 || !saved.receipts.is_empty();
