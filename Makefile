@@ -31,7 +31,7 @@ check-python: $(VENV)/.installed
 	cd $(PACKAGE) && $(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
 	$(BIN)/ruff check --quiet --config $(PACKAGE)/pyproject.toml .ci tests
 	$(BIN)/ruff format --quiet --check --config $(PACKAGE)/pyproject.toml --exclude derive.py .ci tests
-	cd $(PACKAGE) && $(BIN)/mypy
+	cd $(PACKAGE) && $(BIN)/mypy$(if $(DRILL), && $(BIN)/mypy ../tests/drill/python)
 	cd $(PACKAGE) && $(BIN)/pyright --pythonpath $(BIN)/python
 
 test: test-rust test-python test-wheel ## everything: core, vectors, gateway, Python, READMEs, wheel, drill
