@@ -14,7 +14,7 @@ BENCHES := $(wildcard $(PACKAGE)/benches/*.py)
 NATIVE := $(shell find core/src $(PACKAGE)/src -name '*.rs') Cargo.toml Cargo.lock core/Cargo.toml $(PACKAGE)/Cargo.toml
 
 .PHONY: help check test demo bench python gateway serve vectors lock wheel clean \
-        check-rust check-python test-rust test-python test-wheel
+        check-rust check-python test-rust test-python test-wheel test-identity
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -34,7 +34,7 @@ check-python: $(VENV)/.installed
 	cd $(PACKAGE) && $(BIN)/mypy$(if $(DRILL), && $(BIN)/mypy ../tests/drill/python)
 	cd $(PACKAGE) && $(BIN)/pyright --pythonpath $(BIN)/python
 
-test: test-rust test-python test-wheel ## everything: core, vectors, gateway, Python, READMEs, wheel, drill
+test: test-rust test-python test-wheel test-identity ## everything: core, vectors, gateway, Python, READMEs, wheel, drill, identity
 	@echo "test: fine"
 
 test-rust:
@@ -51,6 +51,15 @@ test-python: python gateway
 
 test-wheel: wheel
 	$(BIN)/python .ci/smoke-wheel $(OUT)/wheels
+
+# The same random scripts in every language: one hash each, and only one hash.
+test-identity: python
+	@mkdir -p $(OUT)/identity
+	cargo run --quiet --release --locked -p reprieve --example identity -- 10000 $(OUT)/identity/scripts.jsonl \
+	    > $(OUT)/identity/hashes
+	$(BIN)/python tests/identity/identity.py $(OUT)/identity/scripts.jsonl >> $(OUT)/identity/hashes
+	@cat $(OUT)/identity/hashes
+	@test "$$(awk '{ print $$NF }' $(OUT)/identity/hashes | sort -u | wc -l)" = 1
 
 demo: python gateway ## real clients against a server that misbehaves: a table, a timeline, the receipts
 	$(if $(DRILL),$(BIN)/python $(DRILL),@echo "demo: tests/drill is not here yet"; exit 1)

@@ -5,6 +5,7 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands a function its arguments by value")]
 
+mod action;
 mod call;
 mod failure;
 mod fast;
@@ -41,7 +42,9 @@ fn error<'py>(py: Python<'py>, class: &str, args: impl pyo3::call::PyCallArgs<'p
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::call::{Action, Call};
+    use super::action::Action;
+    #[pymodule_export]
+    use super::call::Call;
     #[pymodule_export]
     use super::failure::{Failure, classify, kinds, mask, parse_duration, says};
     #[pymodule_export]
