@@ -1,7 +1,7 @@
 //! The happy path: a callable that runs the first attempt by itself, and has made nothing yet when it succeeds.
 //!
 //! While an attempt of a plain function runs, a frame on a thread-local stack says so; `current_attempt()` and nested
-//! calls look there. Under greenlets (gevent, eventlet, SQLAlchemy's asyncio) a thread's stack is not one flow of
+//! calls look there. Under greenlets (gevent, eventlet, `SQLAlchemy`'s asyncio) a thread's stack is not one flow of
 //! control: once `greenlet` has been imported, every attempt is a context variable of the driver's.
 
 use std::cell::RefCell;
@@ -41,10 +41,13 @@ pub fn fast_now(py: Python<'_>) -> PyResult<u64> {
     Ok(if FAST.load(Ordering::Relaxed) && !framed(py)? { now().as_nanos().max(1) } else { 0 })
 }
 
+/// Of an attempt: for whom, when it began, its ids.
+type Visible = (Py<PyAny>, u64, Py<PyAny>);
+
 /// The innermost attempt on this thread that the happy path runs: the policy, when it began, and its ids, which `draw`
 /// makes the first time somebody asks.
 #[pyfunction]
-pub fn current_frame(py: Python<'_>, draw: &Bound<'_, PyAny>) -> PyResult<Option<(Py<PyAny>, u64, Py<PyAny>)>> {
+pub fn current_frame(py: Python<'_>, draw: &Bound<'_, PyAny>) -> PyResult<Option<Visible>> {
     if !framed(py)? {
         return Ok(None);
     }
@@ -52,18 +55,15 @@ pub fn current_frame(py: Python<'_>, draw: &Bound<'_, PyAny>) -> PyResult<Option
         frames.last().map(|f| (f.owner.clone_ref(py), f.began, f.ids.as_ref().map(|i| i.clone_ref(py))))
     });
     let Some((owner, began, ids)) = found else { return Ok(None) };
-    let ids = match ids {
-        Some(ids) => ids,
-        None => {
-            let ids = draw.call0()?.unbind();
-            FRAMES.with_borrow_mut(|frames| {
-                if let Some(frame) = frames.last_mut() {
-                    frame.ids = Some(ids.clone_ref(py));
-                }
-            });
-            ids
+    if let Some(ids) = ids {
+        return Ok(Some((owner, began, ids)));
+    }
+    let ids = draw.call0()?.unbind();
+    FRAMES.with_borrow_mut(|frames| {
+        if let Some(frame) = frames.last_mut() {
+            frame.ids = Some(ids.clone_ref(py));
         }
-    };
+    });
     Ok(Some((owner, began, ids)))
 }
 
