@@ -1,7 +1,7 @@
 //! The happy path: a callable that runs the first attempt by itself, and has made nothing yet when it succeeds.
 //!
 //! While an attempt of a plain function runs, a frame on a thread-local stack says so; `current_attempt()` and nested
-//! calls look there. Under greenlets (gevent, eventlet, SQLAlchemy's asyncio) a thread's stack is not one flow of
+//! calls look there. Under greenlets (gevent, eventlet, `SQLAlchemy`'s asyncio) a thread's stack is not one flow of
 //! control: once `greenlet` has been imported, every attempt is a context variable of the driver's.
 
 use std::cell::RefCell;

@@ -188,7 +188,17 @@ def test_an_unknown_preset_names_the_known() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "null", '{"total_timeout": 3}', '{"max_attempts": 1, "max_attempts": 2}', '{"x": 1}', "[" * 5000],
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"total_timeout": 3}',
+        '{"max_attempts": 1, "max_attempts": 2}',
+        '{"x": 1}',
+        "\ud800",
+        "[" * 5000,
+    ],
 )
 def test_damaged_json_is_a_config_error(text: str) -> None:
     with pytest.raises(ConfigError):

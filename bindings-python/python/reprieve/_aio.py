@@ -103,7 +103,7 @@ def _first(session: Session, first: Started) -> Action:
 
 async def wait(loop: Any, session: Session, seconds: float) -> None:
     """Sleeps, until the wait is over or something wakes it."""
-    if clock().virtual:
+    if seconds > 0 and clock().virtual:
         clock().sleep(seconds)
         seconds = 0.0
     await loop.wait(session, seconds)

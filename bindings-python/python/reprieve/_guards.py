@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from . import _native
 from ._clock import clock
 from ._errors import ConfigError
+from ._reading import well_formed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -147,12 +148,12 @@ class Run:
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Refuses every attempt from now on, wakes every wait, and cancels attempts that are coroutines."""
-        self._native.cancel(reason)
+        self._native.cancel(well_formed(reason))
         self._wake()
 
     def end(self, state: str) -> None:
         """The run has come to an end, such as `SUCCEEDED`: the same as cancelling, under another name."""
-        self._native.end(state)
+        self._native.end(well_formed(state))
         self._wake()
 
     def report(self) -> dict[str, Any]:

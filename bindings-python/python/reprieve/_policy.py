@@ -12,6 +12,7 @@ from ._functions import is_coroutine_function, refuse_generators
 from ._guards import Guards
 from ._handle import Handle
 from ._options import Options
+from ._reading import well_formed
 from ._result import Result
 from ._session import Session, classified
 
@@ -206,12 +207,12 @@ class Policy(Bound):
     def preset(cls, name: PresetName | str) -> Self:
         """A ready-made policy: `interactive`, `batch`, `reasoning`, `router`, `guard`, `tool`, `llm`, `chat_model`,
         `aws_standard` or `single`."""
-        return cls._of(_native.Policy.preset(name))
+        return cls._of(_native.Policy.preset(well_formed(name)))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """From the JSON form, in which every duration has a unit."""
-        return cls._of(_native.Policy.from_json(text))
+        return cls._of(_native.Policy.from_json(well_formed(text)))
 
     @classmethod
     def for_skill(cls, id: str, manifests: Mapping[str, Any] | list[Mapping[str, Any]]) -> Self:
@@ -221,7 +222,7 @@ class Policy(Bound):
         >>> Policy.for_skill("search", manifests).targets
         ['search', 'lite']
         """
-        return cls._of(_native.Policy.for_skill(id, manifests))
+        return cls._of(_native.Policy.for_skill(well_formed(id), manifests))
 
     def to_json(self) -> str:
         """The JSON form, which every language reads."""

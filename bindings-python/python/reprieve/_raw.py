@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._evidence import evidence_of
-from ._reading import headers, safely
+from ._reading import headers, safely, well_formed
 from ._session import as_json
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Call:
     ) -> tuple[Call, Action]:
         """The call of a snapshot, and its next action. Raises `SnapshotError`."""
         native, action = _native.Call.restore(
-            snapshot,
+            well_formed(snapshot),
             now,
             wall_now_ms,
             count_suspended=count_suspended,
