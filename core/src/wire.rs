@@ -17,7 +17,7 @@ pub use surface::{
     moment, nanos, policy, report, run, says, take_transitions, texts,
 };
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::action::{Action, Outcome, Redeliver, Stop};
@@ -149,12 +149,20 @@ impl Ids {
 }
 
 impl Transition {
-    /// A breaker's change of state as one record line.
+    /// A breaker's change of state as one record line; `at_ms` is on the driver's clock.
     #[must_use]
     pub fn to_json(&self) -> String {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            record: &'static str,
+            key: &'a str,
+            from: &'static str,
+            to: &'static str,
+            at_ms: u64,
+        }
         let (from, to) = (self.from.name(), self.to.name());
-        json!({"record": "breaker", "key": self.key, "from": from, "to": to, "at_ms": self.at.as_millis_rounded()})
-            .to_string()
+        let line = Line { record: "breaker", key: &self.key, from, to, at_ms: self.at.as_millis_rounded() };
+        serde_json::to_string(&line).unwrap_or_default()
     }
 }
 
