@@ -1,71 +1,19 @@
-//! The raw machine: one call, and the actions it answers. Local guards are asked in place, so that Python never sees
-//! an `Ask`.
+//! The raw machine of one call. Local guards are asked in place, so that Python never sees an `Ask`.
 
 use pyo3::prelude::*;
 use reprieve::guard;
 use reprieve::trace::Ids;
-use reprieve::{Outcome, Redeliver, Restore, Span, Step};
+use reprieve::{Outcome, Restore, Span, Step};
 
+use crate::action::Action;
 use crate::error;
 use crate::failure::masks;
 use crate::guards::{Guards, Run};
 use crate::policy::Policy;
 
-/// What to do next. `kind` is `attempt`, `retry`, `fallback`, `pending`, `ignored`, `stop` or `done`.
-#[pyclass(frozen, get_all, module = "reprieve")]
-#[derive(Default)]
-pub struct Action {
-    kind: &'static str,
-    /// Of an attempt: its number.
-    number: Option<u32>,
-    /// Of an attempt or fallback: the target's id.
-    target: Option<String>,
-    /// Of an attempt: how long it may take, in nanoseconds.
-    timeout_ns: Option<u64>,
-    /// Of a retry or fallback: how long to sleep first, in nanoseconds.
-    after_ns: Option<u64>,
-    /// Of a retry, fallback or stop: why.
-    reason: Option<&'static str>,
-    /// Of a stop: `failed` or `human`.
-    disposition: Option<&'static str>,
-    /// Of a stop: when it may work, in nanoseconds.
-    resume_in_ns: Option<u64>,
-    /// Of a retry or fallback of a stream: how many items the consumer is to discard.
-    discard: Option<u64>,
-    /// Of a retry or fallback of a stream: how many items the function is to resume after.
-    resume: Option<u64>,
-}
-
-#[pymethods]
-impl Action {
-    /// Of an attempt: how long it may take, in seconds.
-    #[getter]
-    fn timeout(&self) -> Option<f64> {
-        self.timeout_ns.map(|ns| Span::from_nanos(ns).as_secs_f64())
-    }
-
-    /// Of a retry or fallback: how long to sleep first, in seconds.
-    #[getter]
-    fn after(&self) -> Option<f64> {
-        self.after_ns.map(|ns| Span::from_nanos(ns).as_secs_f64())
-    }
-
-    /// Of a stop: when it may work, in seconds.
-    #[getter]
-    fn resume_in(&self) -> Option<f64> {
-        self.resume_in_ns.map(|ns| Span::from_nanos(ns).as_secs_f64())
-    }
-
-    fn __repr__(&self) -> String {
-        let target = self.target.as_deref().map_or(String::new(), |t| format!(" {t}"));
-        let reason = self.reason.map_or(String::new(), |r| format!(" ({r})"));
-        let after = self.after_ns.map_or(String::new(), |ns| format!(" after {}", Span::from_nanos(ns)));
-        format!("<Action {}{target}{after}{reason}>", self.kind)
-    }
-}
-
 /// The raw machine of one call. Times are nanoseconds since any one epoch.
 #[pyclass(module = "reprieve")]
+#[expect(clippy::struct_field_names, reason = "it is the call, and what stands beside it")]
 pub struct Call {
     call: reprieve::Call,
     guards: Option<Py<Guards>>,
@@ -139,8 +87,16 @@ impl Call {
         self.settle(py, now, &settles);
     }
 
-    fn snapshot(&mut self, now_ns: u64, wall_now_ms: u64) -> String {
-        self.call.snapshot(Span::from_nanos(now_ns), wall_now_ms)
+    /// The call as JSON. `cancelled` marks only the copy: its driver has yet to tell this one.
+    #[pyo3(signature = (now_ns, wall_now_ms, *, cancelled=false))]
+    fn snapshot(&mut self, now_ns: u64, wall_now_ms: u64, cancelled: bool) -> String {
+        let now = Span::from_nanos(now_ns);
+        if !cancelled {
+            return self.call.snapshot(now, wall_now_ms);
+        }
+        let mut copy = self.call.clone();
+        let _ = copy.cancel(now);
+        copy.snapshot(now, wall_now_ms)
     }
 
     /// The call of a snapshot, and its next action.
@@ -269,51 +225,15 @@ impl Call {
     fn follow(&mut self, py: Python<'_>, now: Span, mut step: Step) -> PyResult<Action> {
         loop {
             self.settle(py, now, &step.settles);
-            let reprieve::Action::Ask(asks) = &step.action else { return Ok(self.action(step.action)) };
+            let reprieve::Action::Ask(asks) = &step.action else {
+                return Ok(Action { action: step.action, policy: self.call.policy().clone() });
+            };
             let answer = {
                 let mut guards = self.guards.as_ref().map(|g| g.bind(py).get().lock());
                 let mut run = self.run.as_ref().map(|r| r.bind(py).get().lock());
                 guard::answer(now, guards.as_deref_mut(), run.as_deref_mut(), asks)
             };
             step = self.call.on_answer(now, answer).map_err(|e| error(py, "MisuseError", (e.to_string(),)))?;
-        }
-    }
-
-    fn action(&self, action: reprieve::Action) -> Action {
-        let id = |target: usize| Some(self.call.policy().targets[target].id.clone());
-        let told = |redeliver: Option<Redeliver>| match redeliver {
-            Some(Redeliver::Discard(items)) => (Some(items), None),
-            Some(Redeliver::Resume(items)) => (None, Some(items)),
-            None => (None, None),
-        };
-        match action {
-            reprieve::Action::Attempt { number, target, timeout } => Action {
-                kind: "attempt",
-                number: Some(number),
-                target: id(target),
-                timeout_ns: Some(timeout.as_nanos()),
-                ..Action::default()
-            },
-            reprieve::Action::Retry { after, reason, redeliver } => {
-                let (discard, resume) = told(redeliver);
-                let (after_ns, reason) = (Some(after.as_nanos()), Some(reason.name()));
-                Action { kind: "retry", after_ns, reason, discard, resume, ..Action::default() }
-            }
-            reprieve::Action::Fallback { target, after, reason, redeliver } => {
-                let (discard, resume) = told(redeliver);
-                let (after_ns, reason) = (Some(after.as_nanos()), Some(reason.name()));
-                Action { kind: "fallback", target: id(target), after_ns, reason, discard, resume, ..Action::default() }
-            }
-            reprieve::Action::Stop(stop) => Action {
-                kind: "stop",
-                reason: Some(stop.reason.name()),
-                disposition: Some(stop.disposition.name()),
-                resume_in_ns: stop.resume_in.map(Span::as_nanos),
-                ..Action::default()
-            },
-            reprieve::Action::Pending => Action { kind: "pending", ..Action::default() },
-            reprieve::Action::Ignored => Action { kind: "ignored", ..Action::default() },
-            reprieve::Action::Done | reprieve::Action::Ask(_) => Action { kind: "done", ..Action::default() },
         }
     }
 }

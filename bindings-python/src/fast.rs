@@ -39,26 +39,26 @@ pub fn fast_now() -> u64 {
     if FAST.load(Ordering::Relaxed) && FRAMES.with_borrow(Vec::is_empty) { now().as_nanos().max(1) } else { 0 }
 }
 
+/// Of an attempt: for whom, when it began, its ids.
+type Visible = (Py<PyAny>, u64, Py<PyAny>);
+
 /// The innermost attempt on this thread that the happy path runs: the policy, when it began, and its ids, which `draw`
 /// makes the first time somebody asks.
 #[pyfunction]
-pub fn current_frame(py: Python<'_>, draw: &Bound<'_, PyAny>) -> PyResult<Option<(Py<PyAny>, u64, Py<PyAny>)>> {
+pub fn current_frame(py: Python<'_>, draw: &Bound<'_, PyAny>) -> PyResult<Option<Visible>> {
     let found = FRAMES.with_borrow(|frames| {
         frames.last().map(|f| (f.owner.clone_ref(py), f.began, f.ids.as_ref().map(|i| i.clone_ref(py))))
     });
     let Some((owner, began, ids)) = found else { return Ok(None) };
-    let ids = match ids {
-        Some(ids) => ids,
-        None => {
-            let ids = draw.call0()?.unbind();
-            FRAMES.with_borrow_mut(|frames| {
-                if let Some(frame) = frames.last_mut() {
-                    frame.ids = Some(ids.clone_ref(py));
-                }
-            });
-            ids
+    if let Some(ids) = ids {
+        return Ok(Some((owner, began, ids)));
+    }
+    let ids = draw.call0()?.unbind();
+    FRAMES.with_borrow_mut(|frames| {
+        if let Some(frame) = frames.last_mut() {
+            frame.ids = Some(ids.clone_ref(py));
         }
-    };
+    });
     Ok(Some((owner, began, ids)))
 }
 

@@ -3,6 +3,9 @@
 //! Nothing here decides anything. No lock is held while user code runs: guards are locked only inside one call into
 //! the core.
 
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands a function its arguments by value")]
+
+mod action;
 mod call;
 mod failure;
 mod fast;
@@ -39,7 +42,9 @@ fn error<'py>(py: Python<'py>, class: &str, args: impl pyo3::call::PyCallArgs<'p
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::call::{Action, Call};
+    use super::action::Action;
+    #[pymodule_export]
+    use super::call::Call;
     #[pymodule_export]
     use super::failure::{Failure, classify, kinds, mask, parse_duration, says};
     #[pymodule_export]

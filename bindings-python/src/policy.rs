@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyMapping, PySet, PyString, PyTuple};
+use reprieve::backoff::Point;
 use reprieve::policy::Input;
 use reprieve::{ConfigError, Span};
 
@@ -116,6 +117,27 @@ impl Policy {
     #[getter]
     fn total_timeout_ns(&self) -> u64 {
         self.0.total_timeout.as_nanos()
+    }
+
+    /// The wait after attempt `attempt`, the `n`th on its target, when any wait fits, in nanoseconds. `previous_ns` is
+    /// the last decorrelated wait.
+    #[pyo3(signature = (kind, seed, attempt, n, *, previous_ns=None, retry_after_ns=None))]
+    #[expect(clippy::too_many_arguments, reason = "options by name, in Python")]
+    fn delay_ns(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        seed: u64,
+        attempt: u32,
+        n: u32,
+        previous_ns: Option<u64>,
+        retry_after_ns: Option<u64>,
+    ) -> PyResult<u64> {
+        let known = reprieve::Kind::from_name(kind);
+        let kind = known.ok_or_else(|| error(py, "ConfigError", ("kind", kind, "the name of a kind")))?;
+        let at = Point { seed, attempt, n, previous: previous_ns.map(Span::from_nanos) };
+        let wish = retry_after_ns.map(Span::from_nanos);
+        Ok(self.0.delay(self.0.backoff_after(kind, at), wish, at, Span::MAX).as_nanos())
     }
 
     /// How long a connection may take to open, in seconds.

@@ -2,8 +2,22 @@
 //! binding mirrors a type by hand.
 //!
 //! Durations come in as text with a unit or as whole nanoseconds, and go out as whole nanoseconds.
+//!
+//! A binding that speaks JSON throughout needs no more than this module: [`Machine`] is a whole call, the functions of
+//! `surface.rs` are the rest of what it exports, and [`Refused`] is what it throws.
 
-use serde::{Deserialize, Deserializer};
+mod machine;
+mod refused;
+mod surface;
+
+pub use machine::{Machine, Peers};
+pub use refused::Refused;
+pub use surface::{
+    breaker_state, classify as classify_json, delay, duration_of_number, duration_of_text, for_skill, kinds, mask,
+    moment, nanos, policy, report, run, says, take_transitions, texts,
+};
+
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::action::{Action, Outcome, Redeliver, Stop};
@@ -135,12 +149,20 @@ impl Ids {
 }
 
 impl Transition {
-    /// A breaker's change of state as one record line.
+    /// A breaker's change of state as one record line; `at_ms` is on the driver's clock.
     #[must_use]
     pub fn to_json(&self) -> String {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            record: &'static str,
+            key: &'a str,
+            from: &'static str,
+            to: &'static str,
+            at_ms: u64,
+        }
         let (from, to) = (self.from.name(), self.to.name());
-        json!({"record": "breaker", "key": self.key, "from": from, "to": to, "at_ms": self.at.as_millis_rounded()})
-            .to_string()
+        let line = Line { record: "breaker", key: &self.key, from, to, at_ms: self.at.as_millis_rounded() };
+        serde_json::to_string(&line).unwrap_or_default()
     }
 }
 
@@ -165,10 +187,10 @@ impl RunConfig {
         Ok(RunConfig {
             attempts: wire.attempts,
             tokens: wire.tokens,
-            cost_nanos: wire.cost.map(|c| nanos("run", "cost", c)).transpose()?,
+            cost_nanos: wire.cost.map(|c| billionths("run", "cost", c)).transpose()?,
             deadline: wire.deadline.map(|d| d.0),
             estimate_tokens: wire.estimate_tokens,
-            estimate_cost_nanos: nanos("run", "estimate_cost", wire.estimate_cost.unwrap_or(0.0))?,
+            estimate_cost_nanos: billionths("run", "estimate_cost", wire.estimate_cost.unwrap_or(0.0))?,
         })
     }
 }
@@ -178,7 +200,7 @@ impl WireUsage {
         Ok(Usage {
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
-            cost_nanos: self.cost.map(|c| nanos("usage", "cost", c)).transpose()?,
+            cost_nanos: self.cost.map(|c| billionths("usage", "cost", c)).transpose()?,
             currency: self.currency,
         })
     }
@@ -186,7 +208,7 @@ impl WireUsage {
 
 /// Money as billionths, ties to even.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be finite, positive and small")]
-fn nanos(what: &'static str, field: &str, amount: f64) -> Result<u64, WireError> {
+fn billionths(what: &'static str, field: &str, amount: f64) -> Result<u64, WireError> {
     if (0.0..=1e9).contains(&amount) {
         Ok((amount * 1e9).round_ties_even() as u64)
     } else {
@@ -196,6 +218,11 @@ fn nanos(what: &'static str, field: &str, amount: f64) -> Result<u64, WireError>
 
 fn read<'a, T: Deserialize<'a>>(what: &'static str, text: &'a str) -> Result<T, WireError> {
     serde_json::from_str(text).map_err(|error| refuse(what, error.to_string()))
+}
+
+/// A seed as text, which carries a whole u64 where numbers cannot.
+fn seed_of(text: &str) -> Result<u64, Refused> {
+    text.parse().map_err(|_| Refused::value("seed", &json!(text), &"a whole number from 0 to 2^64 - 1"))
 }
 
 fn refuse(what: &'static str, why: impl Into<String>) -> WireError {

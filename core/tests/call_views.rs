@@ -1,7 +1,7 @@
 //! What a call shows of itself between its steps: state, counts, whether an attempt is the last, receipts and lines.
 //! The vectors compare actions; these are what drivers hand on to users.
 
-use reprieve::guard::{Answer, Grant, Permit, Settle, Verdict};
+use reprieve::guard::{Answer, Grant, Permit, Settle, Usage, Verdict};
 use reprieve::{Action, Call, Evidence, Failure, Kind, Misuse, Outcome, Policy, Span, StopReason};
 use serde_json::Value;
 
@@ -120,6 +120,66 @@ fn a_probe_settles_at_its_first_item() {
     assert_eq!(settled, [Settle::Breaker { target: 0, permit, verdict: Verdict::Success }]);
     assert!(call.first_item(NOW).is_empty());
     assert_eq!(call.time_left(), Span::from_secs(600), "the deadline starts at the first `begin`");
+}
+
+/// A permit, a cost and a run's count that were granted to an attempt that will not start.
+const TOO_LATE: Grant = Grant {
+    breaker: Some(Permit { generation: 1, probe: true, at: NOW }),
+    bench: Some(Permit { generation: 2, probe: true, at: NOW }),
+    retry_cost: 5,
+    budget: None,
+    run: true,
+};
+
+fn given_back() -> [Settle; 4] {
+    let (breaker, bench) = (TOO_LATE.breaker.unwrap(), TOO_LATE.bench.unwrap());
+    [
+        Settle::Breaker { target: 0, permit: breaker, verdict: Verdict::Released },
+        Settle::Bench { target: 0, permit: bench, verdict: Verdict::Released },
+        Settle::Return { target: 0, cost: 5 },
+        Settle::NotStarted,
+    ]
+}
+
+#[test]
+fn what_is_granted_too_late_is_given_back() {
+    let ask = || {
+        let mut call = Call::new(Policy::default(), 7).guarded();
+        let _ask = call.begin(NOW).unwrap();
+        call
+    };
+    let mut cancelled = ask();
+    let _stop = cancelled.cancel(NOW);
+    let step = cancelled.on_answer(NOW, Answer::Granted(TOO_LATE)).unwrap();
+    assert!(matches!(step.action, Action::Stop(why) if why.reason == StopReason::Cancelled));
+    assert_eq!(step.settles, given_back());
+    assert!(cancelled.on_answer(NOW, Answer::Granted(TOO_LATE)).is_err(), "it is given back once");
+
+    let step = ask().on_answer(NOW.plus(Span::from_secs(600)), Answer::Granted(TOO_LATE)).unwrap();
+    assert!(matches!(step.action, Action::Stop(why) if why.reason == StopReason::DeadlineExceeded));
+    assert_eq!(step.settles, given_back());
+
+    let mut nothing = ask();
+    let _stop = nothing.cancel(NOW);
+    assert!(nothing.on_answer(NOW, Answer::Granted(Grant::default())).unwrap().settles.is_empty());
+}
+
+/// A call that fails keeps its receipts; one that succeeds at once keeps none unless it is recorded, and says what it
+/// used all the same.
+#[test]
+fn a_first_try_success_needs_no_receipt() {
+    let usage = || Some(Usage { input_tokens: Some(3), ..Usage::default() });
+    let mut quick = Call::started(Policy::default(), 7, NOW);
+    let _done = quick.on_outcome(NOW, 1, Outcome { usage: usage(), ..Outcome::success() }).unwrap();
+    assert!(quick.receipts().is_empty());
+    let lines = quick.take_lines();
+    assert_eq!(lines.len(), 1);
+    assert_eq!(serde_json::from_str::<Value>(&lines[0]).unwrap()["input_tokens"], 3);
+
+    let mut slow = Call::started(Policy::default(), 7, Span::ZERO);
+    again(&mut slow);
+    let _done = slow.on_outcome(Span::from_secs(61), 2, Outcome::success()).unwrap();
+    assert_eq!(slow.receipts().len(), 2);
 }
 
 #[test]

@@ -215,7 +215,7 @@ fn no_input_panics_and_what_comes_out_is_bounded() {
         };
         let failure = classify(&evidence, &[]);
         let after = failure.retry_after.map_or(0, Span::as_nanos);
-        assert!(after % 1_000_000 == 0 || after == u64::MAX, "{round}: {after} {evidence:?}");
+        assert!(after.is_multiple_of(1_000_000) || after == u64::MAX, "{round}: {after} {evidence:?}");
         assert_eq!(failure.retry_after.is_some(), failure.retry_after_source.is_some(), "{round}");
         assert_eq!(failure, classify(&evidence, &[]), "{round}");
         let json = serde_json::to_string(&failure).unwrap();

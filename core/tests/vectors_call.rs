@@ -174,6 +174,9 @@ impl World {
         loop {
             guard::settle(at, self.guards.as_mut(), self.run.as_mut(), self.call.policy(), &step.settles);
             let Action::Ask(asks) = &step.action else { return Ok(self.seen(&step.action)) };
+            if self.guards.is_none() && self.run.is_none() {
+                return Err("a call without guards asks".into());
+            }
             let answer = guard::answer(at, self.guards.as_mut(), self.run.as_mut(), asks);
             step = self.call.on_answer(at, answer).map_err(|e| e.to_string())?;
         }

@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from . import _aio, _driver, _on_asyncio
-from ._clock import clock
 from ._session import Session
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class Handle(Generic[T]):
 
     def snapshot(self) -> str:
         """The call as JSON, to go on elsewhere in any language. A copy: cancel this one if the other goes on."""
-        return self._session.call.snapshot(clock().now(), clock().wall_ms())
+        return self._session.snapshot()
 
     def result(self, timeout: float | None = None) -> T:
         """Waits for a plain function's call: its value, or what it raises. `TimeoutError` when that takes longer than

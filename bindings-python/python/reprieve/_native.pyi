@@ -233,6 +233,9 @@ class Action:
     def resume(self) -> int | None:
         """Of a retry or fallback of a stream: how many items the function is to resume after."""
 
+    def to_json(self) -> str:
+        """The action as JSON, the same in every language."""
+
 @final
 class Call:
     """The raw machine of one call. Local guards are asked in place, so that there is no `ask` to answer.
@@ -268,7 +271,7 @@ class Call:
     def first_item(self, now_ns: int) -> None:
         """The stream's first item has come."""
 
-    def snapshot(self, now_ns: int, wall_now_ms: int) -> str: ...
+    def snapshot(self, now_ns: int, wall_now_ms: int, *, cancelled: bool = False) -> str: ...
     @staticmethod
     def restore(
         snapshot: str,

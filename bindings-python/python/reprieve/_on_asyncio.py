@@ -11,7 +11,7 @@ import sys
 import weakref
 from asyncio import events
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import _native
 
@@ -25,9 +25,9 @@ LOOK = 0.01
 
 running_loop = events._get_running_loop
 #: The task of a running loop. Before Python 3.12 `asyncio.current_task` is a slow way to look into this table.
-current_task: Callable[[Any], Any] = (
-    asyncio.current_task if sys.version_info >= (3, 12) else vars(asyncio.tasks)["_current_tasks"].get
-)
+current_task: Callable[[Any], Any] = asyncio.current_task
+if sys.version_info < (3, 12):
+    current_task = cast("Any", asyncio.tasks)._current_tasks.get
 #: How often a task has been cancelled and not taken that back; Python 3.10 does not count.
 cancelling: Callable[[Any], int] | None = getattr(asyncio.Task, "cancelling", None)
 
@@ -81,8 +81,8 @@ def deadlines_of(loop: asyncio.AbstractEventLoop) -> Deadlines:
 
 
 def cut(attempt: Attempt, task: asyncio.Task[Any], why: str = "timeout") -> None:
-    """Cancels the attempt's task, once."""
-    if attempt.cut is None and not task.done():
+    """Cancels the attempt's task, once; one that is over, whose task has gone on to other things, is left alone."""
+    if attempt.cut is None and not attempt.ended and not task.done():
         attempt.cut = why
         task.cancel()
 

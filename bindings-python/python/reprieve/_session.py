@@ -47,6 +47,7 @@ class Session:
         self.handled = False
         self._attempt: Attempt | None = None
         self._reset_to: Any = None
+        self._first_began = started.began if started else 0
         self._outer = current_attempt()
         self.run = self.options.run or (self._outer.run if self._outer else None)
         self._guards = owner.guards if self.options.guards or self.policy.guarded else None
@@ -130,6 +131,11 @@ class Session:
         """Cancels the call, from any thread."""
         self.cancel_reason = self.cancel_reason or reason
         self.wake()
+
+    def snapshot(self) -> str:
+        """The call as JSON; one whose cancellation the machine has not heard of yet does not go on either."""
+        cancelled = self.call.state != "ended" and self.cancelled()
+        return self.call.snapshot(clock().now(), clock().wall_ms(), cancelled=cancelled)
 
     def wake(self) -> None:
         """Ends a wait; the machine checks whether it was over."""
@@ -232,7 +238,7 @@ class Session:
         """Hides the attempt, and answers when it began."""
         attempt, self._attempt = self._attempt, None
         if attempt is None:
-            return 0
+            return self._first_began
         attempt.ended = True
         with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
             CURRENT.reset(self._reset_to)
@@ -346,11 +352,16 @@ def _asked(role: str, function: Callable[..., Any], *args: Any) -> Any:
 def _reclassified(classify: Callable[[Exception], Any], error: Exception, failure: Failure) -> Failure:
     def apply(error: Exception) -> Failure:
         said = classify(error)
-        if said is None or isinstance(said, _native.Failure):
-            return said or failure
-        return _native.Failure.from_json(
-            as_json({**json.loads(failure.to_json()), "kind": said, "category": None, "decided_by": "classify"})
-        )
+        if said is None:
+            return failure
+        found = json.loads(failure.to_json())
+        if isinstance(said, _native.Failure):
+            fields = json.loads(said.to_json())
+            # That another call has retried already is a fact of the error, whatever it is taken for.
+            fields["inner_trace"] = fields["inner_trace"] or found["inner_trace"]
+        else:
+            fields = {**found, "kind": said, "category": None, "decided_by": "classify"}
+        return _native.Failure.from_json(as_json(fields))
 
     apply.__qualname__ = getattr(classify, "__qualname__", "classify")
     answer: Failure | None = _asked("classify", apply, error)

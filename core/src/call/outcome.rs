@@ -95,7 +95,7 @@ impl Call {
         let revivable = kind.category() != Category::Control;
         let listed = self.policy.retry_on.contains(kind) && !failure.retry_forbidden;
         let retries = revivable && outcome.retry_if.unwrap_or(listed);
-        let falls_back = revivable && self.policy.fallback_on.contains(kind) && outcome.retry_if != Some(true);
+        let falls_back = self.policy.fallback_on.contains(kind) && outcome.retry_if != Some(true);
         if !retries && !falls_back {
             return Next::Stop(StopReason::NotRetryable);
         }

@@ -94,6 +94,15 @@ const fn code_unsent(code: &'static str, kind: Kind) -> CodeRow {
 }
 
 pub(crate) const TYPES: &[TypeRow] = &[
+    // Our own, raised by an inner call: what it decided is not for an outer one to revive, and its own attempts
+    // may have executed.
+    firm("reprieve.CallCancelled", Kind::Cancelled),
+    firm("reprieve.BudgetExhausted", Kind::BudgetExhausted),
+    firm("reprieve.CircuitOpen", Kind::CircuitOpen),
+    firm("reprieve.CoolingDown", Kind::CircuitOpen),
+    firm("reprieve.Limited", Kind::Shed),
+    firm("reprieve.Shed", Kind::Shed),
+    unsent("reprieve.DeadlineExceeded", Kind::Timeout),
     // Python's standard library. OSError is also every failure of a local file, which no retry of a call repairs.
     unsent("builtins.ConnectionRefusedError", Kind::Transport),
     firm("http.IncompleteRead", Kind::StreamInterrupted),

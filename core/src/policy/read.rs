@@ -52,7 +52,7 @@ pub(super) fn fields(start: &Fields, written: &Input, unit: Option<Span>) -> Rea
     bounds(&object, &mut f)?;
     waits::waits(&object, &mut f)?;
     object.set("retry_on", &mut f.retry_on, |at| at.kinds(may_retry))?;
-    object.set("fallback_on", &mut f.fallback_on, |at| at.kinds(not_control))?;
+    object.set("fallback_on", &mut f.fallback_on, |at| at.kinds(may_fall_back))?;
     if let Some(at) = object.get("kinds") {
         f.kinds = waits::kinds(&at, &f)?;
     }
@@ -75,6 +75,11 @@ pub(super) fn fields(start: &Fields, written: &Input, unit: Option<Span>) -> Rea
 /// What no `retry_on` may name: nothing the caller decided, and nothing that repeating cannot change.
 fn may_retry(kind: Kind) -> bool {
     not_control(kind) && !matches!(kind, Kind::NoEvidence | Kind::BusinessRejection)
+}
+
+/// What an inner call's breaker or shedding refused may be tried elsewhere; what was called off may not.
+fn may_fall_back(kind: Kind) -> bool {
+    !matches!(kind, Kind::Cancelled | Kind::BudgetExhausted)
 }
 
 fn not_control(kind: Kind) -> bool {

@@ -1,0 +1,109 @@
+# Everything there is to do here, from a clean checkout with Rust, Python 3.10 or later and make. `make` lists it.
+# What a target needs and does not find (a virtual environment, pinned packages, the wasm target) it sets up itself.
+
+PYTHON ?= python3
+PORT ?= 8080
+
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+OUT := $(or $(CARGO_TARGET_DIR),target)
+PACKAGE := bindings-python
+LOCK := $(PACKAGE)/requirements-dev.txt
+DRILL := $(wildcard tests/drill/python/drill.py)
+BENCHES := $(wildcard $(PACKAGE)/benches/*.py)
+NATIVE := $(shell find core/src $(PACKAGE)/src -name '*.rs') Cargo.toml Cargo.lock core/Cargo.toml $(PACKAGE)/Cargo.toml
+
+.PHONY: help check test demo bench python gateway serve vectors lock wheel clean \
+        check-rust check-python test-rust test-python test-wheel test-identity
+
+help: ## list these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
+
+check: check-rust check-python ## format, lints, types and the quick unit tests: seconds
+	@echo "check: fine"
+
+check-rust:
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+	cargo test --quiet --locked -p reprieve --lib
+
+check-python: $(VENV)/.installed
+	cd $(PACKAGE) && $(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
+	cd $(PACKAGE) && $(BIN)/mypy
+	cd $(PACKAGE) && $(BIN)/pyright --pythonpath $(BIN)/python
+
+test: test-rust test-python test-wheel test-identity ## everything: core, vectors, gateway, Python, READMEs, wheel, drill, identity
+	@echo "test: fine"
+
+test-rust:
+	$(PYTHON) tests/vectors/derive.py --check
+	cargo test --quiet --workspace --locked
+	$(PYTHON) .ci/no-imports
+
+test-python: python gateway
+	cd $(PACKAGE) && $(BIN)/python -m mypy.stubtest reprieve._native
+	cd $(PACKAGE) && $(BIN)/pytest
+	cd $(PACKAGE) && $(BIN)/pytest --doctest-modules python
+	$(if $(DRILL),$(BIN)/pytest -q tests/drill/python)
+	$(if $(DRILL),$(BIN)/python $(DRILL))
+
+test-wheel: wheel
+	$(BIN)/python .ci/smoke-wheel $(OUT)/wheels
+
+# The same random scripts in every language: one hash each, and only one hash.
+test-identity: python
+	@mkdir -p $(OUT)/identity
+	cargo run --quiet --release --locked -p reprieve --example identity -- 10000 $(OUT)/identity/scripts.jsonl \
+	    > $(OUT)/identity/hashes
+	$(BIN)/python tests/identity/identity.py $(OUT)/identity/scripts.jsonl >> $(OUT)/identity/hashes
+	@cat $(OUT)/identity/hashes
+	@test "$$(awk '{ print $$NF }' $(OUT)/identity/hashes | sort -u | wc -l)" = 1
+
+demo: python gateway ## real clients against a server that misbehaves: a table, a timeline, the receipts
+	$(if $(DRILL),$(BIN)/python $(DRILL),@echo "demo: tests/drill is not here yet"; exit 1)
+
+bench: python ## what a retry costs, beside the peers: tables, and target/bench/*.json
+	cargo bench --locked -p reprieve
+	$(foreach bench,$(BENCHES),$(BIN)/python $(bench) &&) true
+
+python: $(VENV)/.built ## build the Python package into .venv
+
+gateway: ## build the fault gateway
+	cargo build --quiet --release --locked -p gateway
+
+serve: gateway ## run the fault gateway on PORT (8080)
+	$(OUT)/release/gateway --port $(PORT)
+
+vectors: ## compute the derived vectors anew, and run all of them through the core
+	$(PYTHON) tests/vectors/derive.py
+	cargo test --quiet --locked -p reprieve --test 'vectors_*'
+
+wheel: $(VENV)/.installed ## build the wheel into target/wheels
+	rm -rf $(OUT)/wheels
+	$(BIN)/maturin build --quiet --release --locked -m $(PACKAGE)/Cargo.toml --interpreter $(BIN)/python --out $(OUT)/wheels
+
+lock: $(VENV)/.installed ## pin the newest versions of the development packages
+	$(BIN)/pip install --quiet uv
+	cd $(PACKAGE) && $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-emit-index-url \
+	    --no-annotate --custom-compile-command "make lock" requirements-dev.in --output-file requirements-dev.txt
+
+clean: ## remove what was built and set up
+	rm -rf $(VENV) $(OUT) $(PACKAGE)/python/reprieve/_native*.so
+	find $(PACKAGE) tests .ci -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf $(PACKAGE)/.mypy_cache $(PACKAGE)/.pytest_cache $(PACKAGE)/.ruff_cache
+
+# --- what is set up once, and again when what it is made from changes ---
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	    { echo "Python 3.10 or later is needed; name one with: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "this Python cannot make virtual environments; Debian has it in python3-venv"; exit 1; }
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.made $(LOCK)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r $(LOCK)
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.installed $(NATIVE) $(PACKAGE)/pyproject.toml
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --release --locked -m $(PACKAGE)/Cargo.toml
+	@touch $@
