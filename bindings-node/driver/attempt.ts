@@ -2,7 +2,7 @@
 import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Run } from "./guards.js";
-import { drawIds, type Ids } from "./ids.js";
+import { Ids } from "./ids.js";
 import { join, leave, type Timed } from "./timers.js";
 
 /** What is known of an attempt before it begins. For a first attempt it is the same in every call of a policy. */
@@ -38,8 +38,8 @@ export type AttemptFunction<T> = (attempt: Attempt) => T;
 export class Attempt implements Timed {
   /** @internal */
   _place = -1;
-  /** @internal */
-  _due: number;
+  /** @internal When its time is up; in a burst, not known at once. */
+  _due = Number.POSITIVE_INFINITY;
   /** @internal What still runs of it is no part of it. */
   _over = false;
   /** @internal The names of its call, if somebody has asked. */
@@ -54,12 +54,8 @@ export class Attempt implements Timed {
     private readonly _facts: Facts,
     private readonly _maker: Maker,
     /** @internal */
-    readonly _began: number,
-    /** @internal */
     readonly _fn: AttemptFunction<unknown>,
-  ) {
-    this._due = _began + _facts._timeoutNs;
-  }
+  ) {}
 
   /** Its number over the whole call, from 1. */
   get number(): number {
@@ -83,7 +79,7 @@ export class Attempt implements Timed {
 
   /** What is left of its timeout. */
   get timeLeft(): number {
-    return Math.max(0, this._due - clock.now()) / 1e6;
+    return Math.max(0, this._ends() - clock.now()) / 1e6;
   }
 
   /** No attempt can follow it. */
@@ -117,8 +113,25 @@ export class Attempt implements Timed {
 
   /** @internal */
   _named(): Ids {
-    this._ids ??= drawIds();
+    this._ids ??= new Ids();
     return this._ids;
+  }
+
+  /** @internal When its time is up. */
+  _ends(): number {
+    if (this._due === Number.POSITIVE_INFINITY) this._starts(clock.now());
+    return this._due;
+  }
+
+  /** @internal When it began. */
+  _began(): number {
+    return this._ends() - this._facts._timeoutNs;
+  }
+
+  /** @internal */
+  _starts(now: number): this {
+    this._due = now + this._facts._timeoutNs;
+    return this;
   }
 
   /** @internal Runs the function; the promise tells what `ended` makes of how it went. Late answers are dropped. */
@@ -145,7 +158,7 @@ export class Attempt implements Timed {
           if (leave(this)) this._end(FAILED, error);
         },
       );
-      join(this, this._began);
+      join(this);
     });
   }
 
@@ -161,8 +174,9 @@ export class Attempt implements Timed {
     this._end(TIMED_OUT, new AttemptTimeout(`attempt ${number} took longer than ${seconds} s`, { attempts: number }));
   }
 
-  /** @internal Listens to the caller's signal. */
+  /** @internal Is due at a moment, and listens to the caller's signal. */
   _settle(): void {
+    this._ends();
     const { _signal: signal } = this._maker;
     if (!signal || this._listening) return;
     if (signal.aborted) {

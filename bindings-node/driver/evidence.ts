@@ -7,20 +7,14 @@
 import { chainOf } from "./chain.js";
 import { clock } from "./clock.js";
 import { toJson } from "./fields.js";
-import { first, get, text } from "./reading.js";
+import { first, get, paths, text } from "./reading.js";
 import { attached } from "./trace.js";
 
-// Where each fact is kept, the most telling first.
-const STATUS = [
-  "status", // openai, anthropic, fetch's Response, axios, google
-  "statusCode", // Node, got, the AI SDK
-  "response.status", // axios, gaxios
-  "response.statusCode", // got
-  "$metadata.httpStatusCode", // AWS
-  "code", // google-auth
-];
-const HEADERS = ["headers", "response.headers", "responseHeaders", "$response.headers"];
-const BODY = ["error", "response.data", "responseBody", "body", "response.body", "data"];
+// Where each fact is kept, the most telling first: openai, anthropic, fetch's Response; Node, the AI SDK; axios; got;
+// AWS; Google.
+const STATUS = paths("status statusCode response.status response.statusCode $metadata.httpStatusCode code");
+const HEADERS = paths("headers response.headers responseHeaders $response.headers");
+const BODY = paths("error response.data responseBody body response.body data");
 
 // gRPC's statuses are numbers.
 const GRPC = (
@@ -129,7 +123,7 @@ function messageOf(link: unknown): string {
 function typesOf(link: unknown): string[] {
   const names = new Set<unknown>();
   try {
-    for (let at = Object.getPrototypeOf(link); at; at = Object.getPrototypeOf(at)) names.add(get(at, "constructor.name"));
+    for (let at = Object.getPrototypeOf(link); at; at = Object.getPrototypeOf(at)) names.add(get(at, "constructor", "name"));
   } catch {
     // `null`, `undefined`, a proxy that refuses: no classes.
   }

@@ -33,7 +33,7 @@ export function actionOf(json: string): Action {
   const told = JSON.parse(json);
   if (typeof told === "string") return { kind: told as Action["kind"] };
   const kind = Object.keys(told)[0] as Action["kind"];
-  return { ...spoken(told[kind]), kind };
+  return Object.assign(spoken(told[kind]), { kind });
 }
 
 /** One failure, classified. */
@@ -96,11 +96,15 @@ export function classified(evidence: string, policy?: EnginePolicy): Failure {
 
 function spoken(wire: Record<string, unknown>): object {
   const out: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(wire)) {
+  for (const name in wire) {
+    const value = wire[name];
     if (value === null) continue;
-    const spelled = name.replace(/_(.)/g, (_, c) => c.toUpperCase());
+    spellings[name] ??= name.replace(/_(.)/g, (_, c) => c.toUpperCase());
+    const spelled = spellings[name];
     out[spelled] = value;
-    if (name.endsWith("_ns")) out[spelled.slice(0, -2)] = (value as number) / 1e6;
+    if (spelled.endsWith("Ns")) out[spelled.slice(0, -2)] = (value as number) / 1e6;
   }
   return out;
 }
+
+const spellings: Record<string, string> = {};

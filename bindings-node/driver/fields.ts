@@ -48,7 +48,10 @@ const camel = (text: string): string =>
 /** Field, value and what is allowed, in the user's case. */
 export function userWords(field: string, value: string, allowed: string): [string, string, string] {
   return [
-    field.replace(/(^|kinds)\.?([^.]+)/g, (all, before) => (before ? all : camel(all))),
+    field
+      .split(".")
+      .map((name, at, path) => (path[at - 1] === "kinds" ? name : camel(name)))
+      .join("."),
     value.replace(/^\{"(.*)":null\}$/, "$1"),
     allowed.includes("kinds are") ? allowed : camel(allowed),
   ];

@@ -1,20 +1,39 @@
 /** What names a call, and its seed; drawn when somebody first needs them. */
-export interface Ids {
-  readonly _traceId: string;
-  readonly _key: string;
+export class Ids {
+  /** 32 hexadecimal digits. */
+  _traceId: string;
   /** As decimal text: a seed has more digits than a number holds. */
-  readonly _seed: string;
+  _seed: string;
+  private _drawnKey: string | undefined;
+
+  constructor(traceId?: string, key?: string) {
+    this._traceId = traceId ?? hex();
+    this._drawnKey = key;
+    // The 53 bits that a number holds are random enough for waits.
+    this._seed = `${(word() >>> 11) * 2 ** 32 + word()}`;
+  }
+
+  /** Most calls are over before anybody asks for it. */
+  get _key(): string {
+    this._drawnKey ??= hex();
+    return this._drawnKey;
+  }
 }
 
-/** New ones, from the runtime's entropy. */
-export function drawIds(): Ids {
-  const words = crypto.getRandomValues(new Uint32Array(10));
-  const hex = (from: number): string => {
-    let text = "";
-    for (let at = from; at < from + 4; at++) text += (words[at] as number).toString(16).padStart(8, "0");
-    return text;
-  };
-  const [high, low] = words.subarray(8) as unknown as [number, number];
-  // The 53 bits that a number holds are random enough for waits.
-  return { _traceId: hex(0), _key: hex(4), _seed: String((high >>> 11) * 2 ** 32 + low) };
+// Asking for entropy costs more than what is asked for: taken in advance, for some calls at once.
+const pool = new Uint32Array(512);
+let at = pool.length;
+
+function word(): number {
+  if (at === pool.length) {
+    crypto.getRandomValues(pool);
+    at = 0;
+  }
+  return pool[at++] as number;
+}
+
+function hex(): string {
+  let text = "";
+  while (text.length < 32) text += (word() + 2 ** 32).toString(16).slice(1);
+  return text;
 }

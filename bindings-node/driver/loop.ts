@@ -53,5 +53,5 @@ const ONE: Facts = { _number: 1, _target: "primary", _timeoutNs: 6e11, _connectN
 export async function alone({ _signal }: Bound, fn: AttemptFunction<unknown>): Promise<unknown> {
   _signal?.throwIfAborted();
   const _ended = (_: unknown, how: How, value: unknown): unknown => (how === OK ? value : Promise.reject(value));
-  return new Attempt(ONE, { _signal, _run: undefined, _ended }, clock.now(), fn)._start();
+  return new Attempt(ONE, { _signal, _run: undefined, _ended }, fn)._starts(clock.now())._start();
 }

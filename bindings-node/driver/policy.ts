@@ -11,6 +11,7 @@ import { perform, resume } from "./loop.js";
 import { isPlain, merged, type Options } from "./options.js";
 import { judged } from "./outcome.js";
 import type { Result } from "./result.js";
+import { arrive } from "./timers.js";
 import type { CallOptions, PolicyFields, PresetName } from "./types.js";
 
 /** A policy with the options of its calls. Made by `bind`. */
@@ -22,7 +23,7 @@ export class Bound implements Maker {
   readonly _signal: AbortSignal | undefined;
   /** @internal */
   readonly _run: Run | undefined = undefined;
-  private _first: Facts | false | undefined = undefined;
+  private _plain: boolean | undefined = undefined;
 
   /** @internal */
   constructor(policy: Policy | undefined, options: Options) {
@@ -45,11 +46,13 @@ export class Bound implements Maker {
   call<T>(fn: AttemptFunction<T>): Promise<Awaited<T>> {
     try {
       refuseOther(fn);
-      this._first ??= this._firstFacts();
+      this._plain ??= isPlain(this._options) && this.policy._loads() && !this.policy._known()._guarded;
       // On the happy path the first attempt is made with one object and a place in the list of deadlines; whatever
       // else a call needs is made when it fails.
-      const plain = this._first && clock === REAL && !this._signal?.aborted && !currentAttempt();
-      return (plain ? new Attempt(this._first as Facts, this, clock.now(), fn)._start() : perform(this, fn)) as never;
+      const early = this._plain && clock === REAL && !this._signal?.aborted && !currentAttempt();
+      return (
+        early ? started(new Attempt(this.policy._known(), this, fn)) : perform(this, fn)
+      ) as Promise<Awaited<T>>;
     } catch (error) {
       return Promise.reject(error);
     }
@@ -87,24 +90,21 @@ export class Bound implements Maker {
   _ended(attempt: Attempt, how: How, value: unknown): unknown {
     return how === OK ? value : resume(this, attempt, how, value);
   }
+}
 
-  private _firstFacts(): Facts | false {
-    if (!isPlain(this._options) || !this.policy._loads()) return false;
-    const { _native: native, targets } = this.policy;
-    return (
-      !native.guarded() && {
-        _number: 1,
-        _target: targets[0] as string,
-        _timeoutNs: native.firstTimeoutNs(),
-        _connectNs: native.connectTimeoutNs() ?? undefined,
-        _isLast: native.maxAttemptsOfFirst() === 1 && targets.length === 1,
-      }
-    );
-  }
+function started(attempt: Attempt): Promise<unknown> {
+  const now = arrive();
+  return (now ? attempt._starts(now) : attempt)._start();
 }
 
 function refuseOther(fn: unknown): void {
   if (typeof fn !== "function") throw new ConfigError("fn", String(fn), "a function");
+}
+
+/** A policy's first attempt, and what else its calls ask it for. */
+interface Known extends Facts {
+  readonly _guarded: boolean;
+  readonly _nested: string;
 }
 
 /** How a policy is made other than from fields. */
@@ -122,6 +122,7 @@ class From {
 export class Policy extends Bound {
   private _made: EnginePolicy | undefined = undefined;
   private _own: Guards | undefined = undefined;
+  private _facts: Known | undefined = undefined;
   private readonly _make: () => EnginePolicy;
 
   constructor(fields: PolicyFields = {}) {
@@ -172,6 +173,22 @@ export class Policy extends Bound {
   get _native(): EnginePolicy {
     this._made ??= ask(this._make);
     return this._made;
+  }
+
+  /** @internal What does not change from call to call, asked for once. */
+  _known(): Known {
+    if (this._facts) return this._facts;
+    const { _native: native, targets } = this;
+    this._facts = {
+      _number: 1,
+      _target: targets[0] as string,
+      _timeoutNs: native.firstTimeoutNs(),
+      _connectNs: native.connectTimeoutNs() ?? undefined,
+      _isLast: native.maxAttemptsOfFirst() === 1 && targets.length === 1,
+      _guarded: native.guarded(),
+      _nested: native.nested(),
+    };
+    return this._facts;
   }
 
   /** @internal Whether there is an engine to decide. Without one a policy cannot be checked either. */

@@ -19,7 +19,7 @@ import { type Action, actionOf, Failure } from "./failure.js";
 import { asked } from "./faults.js";
 import { toJson } from "./fields.js";
 import type { Guards, Run } from "./guards.js";
-import { drawIds, type Ids } from "./ids.js";
+import { Ids } from "./ids.js";
 import { ask, engine } from "./load.js";
 import { outcomeOf } from "./outcome.js";
 import type { Bound } from "./policy.js";
@@ -48,26 +48,22 @@ export class Session implements Maker {
   private _inFlight: Attempt | undefined;
   private _pause: Wait | undefined;
 
-  /** `watched`: by a handle, which tells all. `first`: an attempt that was made already, and did not succeed. */
+  /** `_watched`: by a handle, which tells all and writes it down. `first`: an attempt that was made already, and did not succeed. */
   constructor(
     private readonly _owner: Bound,
     private readonly _fn: AttemptFunction<unknown>,
-    watched: boolean,
+    private readonly _watched: boolean,
     first?: Attempt,
   ) {
     const { _options: options, policy } = _owner;
     const outer = currentAttempt();
-    const drawn = first?._named() ?? drawIds();
     this._signal = options.signal;
     this._run = options.run ?? outer?.run;
-    this._guards = options.guards ?? (policy._native.guarded() ? _owner.guards : undefined);
-    this._recorded = watched || !!options.sink || !!this._run;
-    this._heard = watched || !!options.onEvent;
-    this._ids = {
-      _traceId: options.traceId ?? drawn._traceId,
-      _key: options.idempotencyKey ?? drawn._key,
-      _seed: `${options.seed ?? drawn._seed}`,
-    };
+    this._guards = options.guards ?? (policy._known()._guarded ? _owner.guards : undefined);
+    this._recorded = _watched || !!options.sink || !!this._run;
+    this._heard = _watched || !!options.onEvent;
+    this._ids = first?._ids ?? new Ids(options.traceId, options.idempotencyKey);
+    if (options.seed !== undefined) this._ids._seed = `${options.seed}`;
     this._call = ask(() => this._made(outer, first));
     this._run?._wakers.add(this._waker);
   }
@@ -82,15 +78,18 @@ export class Session implements Maker {
 
   /** Makes the attempt; answers what to do next. */
   _attempt({ number, target, timeoutNs }: Action): Promise<Action> {
+    const { _call } = this;
     const facts = {
       _number: number as number,
       _target: target as string,
       _timeoutNs: timeoutNs as number,
-      _connectNs: this._owner.policy._native.connectTimeoutNs() ?? undefined,
-      _isLast: this._call.isLast(),
+      _connectNs: this._owner.policy._known()._connectNs,
+      get _isLast() {
+        return _call.isLast();
+      },
     };
     const fn = this._owner._options.targets?.[facts._target] ?? this._fn;
-    this._inFlight = new Attempt(facts, this, clock.now(), fn);
+    this._inFlight = new Attempt(facts, this, fn)._starts(clock.now());
     this._inFlight._ids = this._ids;
     return this._inFlight._start() as Promise<Action>;
   }
@@ -154,7 +153,7 @@ export class Session implements Maker {
       `gave up after ${attempts} attempt${attempts === 1 ? "" : "s"}: ${engine().says(stopReason)} (${stopReason})`,
       failure && `last failure ${failure.kind}`,
       failure?.kind === "unknown" && 'to retry it, add "unknown" to retryOn, or a rule that says what it is',
-      resumeIn !== undefined && `may work in ${resumeIn} ms`,
+      resumeIn !== undefined && `may work in ${Math.ceil(resumeIn)} ms`,
       disposition === "human" && "needs a person",
     ].filter(Boolean);
     const cancelled = stopReason === "cancelled";
@@ -183,26 +182,26 @@ export class Session implements Maker {
   private _made(outer: Attempt | undefined, first: Attempt | undefined): EngineCall {
     const { _options: options, policy } = this._owner;
     const { _native: native } = policy;
-    const { _traceId, _key, _seed } = this._ids;
-    const nested = native.nested();
+    const { _nested: nested } = policy._known();
     if (outer && nested === "refuse") throw new ConfigError("nested", nested, "no outer attempt, and there is one");
     const how = toJson({
       ids: {
-        trace_id: _traceId,
-        idempotency_key: _key,
+        trace_id: this._ids._traceId,
+        // Only a snapshot hands it on.
+        idempotency_key: this._watched ? this._ids._key : undefined,
         scene: options.scene,
         prompt_version: options.promptVersion,
         outer_trace_id: outer?.traceId,
       },
-      endsBy: outer && nested === "bounded" ? outer._due : undefined,
-      recorded: this._recorded,
-      heard: this._heard,
+      endsBy: outer && nested === "bounded" ? outer._ends() : undefined,
+      recorded: this._recorded || undefined,
+      heard: this._heard || undefined,
       unmask: options.unmask,
     });
     const { Call } = engine();
-    if (first) return Call.started(native, _seed, first._began, how);
+    if (first) return Call.started(native, this._ids._seed, first._began(), how);
     const most = clock.attempts;
-    return new Call(most ? native.capped(most) : native, _seed, how, this._guards?._native, this._run?._native);
+    return new Call(most ? native.capped(most) : native, this._ids._seed, how, this._guards?._native, this._run?._native);
   }
 
   private _isCancelled(): boolean {
@@ -222,7 +221,7 @@ export class Session implements Maker {
     const ours = how === TIMED_OUT;
     this._failed = { _error: value, _ours: ours };
     if (ours) return toJson({ failure: { kind: "timeout", message: (value as Error).message } });
-    return outcomeOf(this._owner, value, attempt._began, () => this._call.attemptsOnTarget());
+    return outcomeOf(this._owner, value, attempt._began(), () => this._call.attemptsOnTarget());
   }
 
   /** Hands records to the sink and events to the listener. */

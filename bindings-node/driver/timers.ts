@@ -1,8 +1,9 @@
 /**
  * Deadlines of attempts and ends of waits, in one list with one timer, armed for the earliest.
  *
- * Most attempts are over long before their deadline. A timer and a listener for each would cost more than the rest of
- * a call, so in a burst of calls they are set up late: one sweep at the end of the turn does it for those still there.
+ * Most attempts are over long before their deadline. The clock, a timer and a listener for each would cost more than
+ * the rest of a call, so in a burst of calls all three come late: one sweep at the end of the turn sees to those that
+ * are still there.
  */
 import { clock, timerSays } from "./clock.js";
 
@@ -14,7 +15,7 @@ export interface Timed {
   _place: number;
   /** Its time has come. It has left the list. */
   _fire(): void;
-  /** It will stay a while: time to listen to whatever may end it sooner. */
+  /** It stays for a while: time to say when it is due, and to listen to whatever may end it sooner. */
   _settle?(): void;
 }
 
@@ -25,28 +26,37 @@ let armedFor = Number.POSITIVE_INFINITY;
 let armedWith: unknown;
 let sweptWith: unknown;
 
-// A burst: more than this many joined within a millisecond.
+// A burst: more than this many attempts within a millisecond.
 const BURST = 8;
-let joined = 0;
+let arrived = 0;
 let burstEnds = 0;
 
 const LONGEST = 2 ** 31 - 1;
 
-/** Joins the list; `now` is the time. */
-export function join(timed: Timed, now: number): void {
-  timed._place = list.push(timed) - 1;
+/** The time at which an attempt starts; zero in a burst, where it is seen to at the end of the turn. */
+export function arrive(): number {
+  if (++arrived > BURST) {
+    if (sweptWith !== setTimeout) {
+      sweptWith = setTimeout;
+      setTimeout(sweep, 0);
+    }
+    return 0;
+  }
+  const now = clock.now();
   if (now > burstEnds) {
     burstEnds = now + 1e6;
-    joined = 0;
+    arrived = 1;
   }
-  if (joined++ < BURST) {
-    timed._settle?.();
-    if (armedWith !== setTimeout) rearm();
-    else if (timed._due < armedFor) arm(timed._due);
-  } else if (sweptWith !== setTimeout) {
-    sweptWith = setTimeout;
-    setTimeout(sweep, 0);
-  }
+  return now;
+}
+
+/** Joins the list. Without a moment it is due at, the sweep gives it one. */
+export function join(timed: Timed): void {
+  timed._place = list.push(timed) - 1;
+  if (timed._due === Number.POSITIVE_INFINITY) return;
+  timed._settle?.();
+  if (armedWith !== setTimeout) rearm();
+  else if (timed._due < armedFor) arm(timed._due);
 }
 
 /** Leaves the list; answers whether it was still there. */
@@ -73,6 +83,7 @@ export function look(): void {
 
 function sweep(): void {
   sweptWith = undefined;
+  arrived = 0;
   for (const timed of [...list]) if (timed._place >= 0) timed._settle?.();
   look();
 }

@@ -26,7 +26,7 @@ export function waitFor(ns: number, signal: AbortSignal | undefined, latest: () 
         parked = true;
         timed._due = latest();
         addEventListener("online", end);
-        join(timed, clock.now());
+        join(timed);
       },
     };
     end = () => {
@@ -36,7 +36,7 @@ export function waitFor(ns: number, signal: AbortSignal | undefined, latest: () 
       resolve();
     };
     signal?.addEventListener("abort", end);
-    join(timed, now);
+    join(timed);
     if (signal?.aborted) end();
   });
   return { _over: over, _end: end };
