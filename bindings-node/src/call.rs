@@ -1,12 +1,13 @@
 //! The raw machine of one call.
 
 use napi::Result;
+use napi::bindgen_prelude::{Either, Undefined};
 use napi_derive::napi;
 use reprieve::wire::{Machine, Peers};
 
 use crate::guards::{Guards, Run};
 use crate::policy::Policy;
-use crate::thrown;
+use crate::{maybe, thrown};
 
 #[napi]
 pub struct Call {
@@ -95,8 +96,8 @@ impl Call {
     }
 
     #[napi(catch_unwind)]
-    pub fn failure(&self) -> Option<String> {
-        self.machine.failure()
+    pub fn failure(&self) -> Either<String, Undefined> {
+        maybe(self.machine.failure())
     }
 
     #[napi(catch_unwind)]

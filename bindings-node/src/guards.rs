@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use napi::Result;
+use napi::bindgen_prelude::{Either, Undefined};
 use napi_derive::napi;
 use reprieve::guard;
 use reprieve::wire::{self, Refused};
 
 use crate::policy::Policy;
-use crate::thrown;
+use crate::{maybe, thrown};
 
 type Held = Mutex<guard::Guards>;
 
@@ -68,8 +69,8 @@ impl Guards {
     }
 
     #[napi(catch_unwind)]
-    pub fn breaker_state(&self, policy: &Policy, target: String, now: f64) -> Option<&'static str> {
-        wire::breaker_state(&self.lock(), &policy.0, &target, now)
+    pub fn breaker_state(&self, policy: &Policy, target: String, now: f64) -> Either<&'static str, Undefined> {
+        maybe(wire::breaker_state(&self.lock(), &policy.0, &target, now))
     }
 
     #[napi(catch_unwind)]

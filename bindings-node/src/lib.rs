@@ -9,9 +9,15 @@ mod functions;
 mod guards;
 mod policy;
 
+use napi::bindgen_prelude::{Either, Undefined};
 use reprieve::wire::Refused;
 
 /// An error whose message is JSON, for the driver to make its own of.
 fn thrown(refused: impl Into<Refused>) -> napi::Error {
     napi::Error::from_reason(refused.into().to_json())
+}
+
+/// What is not there is `undefined` in JavaScript; napi would say `null`.
+fn maybe<T>(value: Option<T>) -> Either<T, Undefined> {
+    value.map_or(Either::B(()), Either::A)
 }

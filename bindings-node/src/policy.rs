@@ -1,10 +1,11 @@
 //! A validated policy.
 
 use napi::Result;
+use napi::bindgen_prelude::{Either, Undefined};
 use napi_derive::napi;
 use reprieve::{Kind, wire};
 
-use crate::thrown;
+use crate::{maybe, thrown};
 
 #[napi]
 pub struct Policy(pub(crate) reprieve::Policy);
@@ -67,8 +68,8 @@ impl Policy {
     }
 
     #[napi(catch_unwind)]
-    pub fn connect_timeout_ns(&self) -> Option<f64> {
-        self.0.connect_timeout.map(wire::nanos)
+    pub fn connect_timeout_ns(&self) -> Either<f64, Undefined> {
+        maybe(self.0.connect_timeout.map(wire::nanos))
     }
 
     #[napi(catch_unwind)]

@@ -1,0 +1,231 @@
+/** One attempt: what its function sees, and how its end reaches whoever made it, once. */
+import { clock } from "./clock.js";
+import { AttemptTimeout } from "./errors.js";
+import type { Run } from "./guards.js";
+import { Ids } from "./ids.js";
+import { join, leave, type Timed } from "./timers.js";
+
+/** What is known of an attempt before it begins. For a first attempt it is the same in every call of a policy. */
+export interface Facts {
+  readonly _number: number;
+  readonly _target: string;
+  readonly _timeoutNs: number;
+  readonly _connectNs: number | undefined;
+  readonly _isLast: boolean;
+}
+
+/** How an attempt ended. */
+export type How = typeof OK | typeof FAILED | typeof TIMED_OUT | typeof CANCELLED;
+export const OK = 0;
+export const FAILED = 1;
+export const TIMED_OUT = 2;
+export const CANCELLED = 3;
+
+/** What makes attempts, and is told how each ended. */
+export interface Maker {
+  /** The caller's signal. */
+  readonly _signal: AbortSignal | undefined;
+  /** The run that the attempts belong to. */
+  readonly _run: Run | undefined;
+  /** Answers what the attempt's promise is resolved with. */
+  _ended(attempt: Attempt, how: How, value: unknown): unknown;
+}
+
+/** What a policy runs. */
+export type AttemptFunction<T> = (attempt: Attempt) => T;
+
+/** One attempt, as its function sees it. Durations are in milliseconds. */
+export class Attempt implements Timed {
+  /** @internal */
+  _place = -1;
+  /** @internal When its time is up; in a burst, not known at once. */
+  _due = Number.POSITIVE_INFINITY;
+  /** @internal What still runs of it is no part of it. */
+  _over = false;
+  /** @internal The names of its call, if somebody has asked. */
+  _ids: Ids | undefined = undefined;
+  private _resolve: ((answer: unknown) => void) | undefined = undefined;
+  private _controller: AbortController | undefined = undefined;
+  private _listening = false;
+  private _cutBy: unknown[] | undefined = undefined;
+
+  /** @internal */
+  constructor(
+    private readonly _facts: Facts,
+    private readonly _maker: Maker,
+    /** @internal */
+    readonly _fn: AttemptFunction<unknown>,
+  ) {}
+
+  /** Its number over the whole call, from 1. */
+  get number(): number {
+    return this._facts._number;
+  }
+
+  /** The id of the target it is aimed at. */
+  get target(): string {
+    return this._facts._target;
+  }
+
+  /** How long it may take: hand it on to the client. */
+  get timeout(): number {
+    return this._facts._timeoutNs / 1e6;
+  }
+
+  /** How long a connection may take to open; never more than `timeout`. */
+  get connectTimeout(): number {
+    return Math.min(this._facts._connectNs ?? Number.POSITIVE_INFINITY, this._facts._timeoutNs) / 1e6;
+  }
+
+  /** What is left of its timeout. */
+  get timeLeft(): number {
+    return Math.max(0, this._ends() - clock.now()) / 1e6;
+  }
+
+  /** No attempt can follow it. */
+  get isLast(): boolean {
+    return this._facts._isLast;
+  }
+
+  /** 32 hexadecimal digits that name the call in its records. */
+  get traceId(): string {
+    return this._named()._traceId;
+  }
+
+  /** One key for the whole call, for a server that recognises a repeated request. */
+  get idempotencyKey(): string {
+    return this._named()._key;
+  }
+
+  /** The run it belongs to. */
+  get run(): Run | undefined {
+    return this._maker._run;
+  }
+
+  /** Aborts when the attempt is abandoned: at its timeout, or because its call was cancelled. Never on success. */
+  get signal(): AbortSignal {
+    if (!this._controller) {
+      this._controller = new AbortController();
+      if (this._cutBy) this._controller.abort(this._cutBy[0]);
+    }
+    return this._controller.signal;
+  }
+
+  /** @internal */
+  _named(): Ids {
+    this._ids ??= new Ids();
+    return this._ids;
+  }
+
+  /** @internal When its time is up. */
+  _ends(): number {
+    if (this._due === Number.POSITIVE_INFINITY) this._starts(clock.now());
+    return this._due;
+  }
+
+  /** @internal When it began. */
+  _began(): number {
+    return this._ends() - this._facts._timeoutNs;
+  }
+
+  /** @internal */
+  _starts(now: number): this {
+    this._due = now + this._facts._timeoutNs;
+    return this;
+  }
+
+  /** @internal Runs the function; the promise tells what `ended` makes of how it went. Late answers are dropped. */
+  _start(): Promise<unknown> {
+    let value: unknown;
+    const outer = inside;
+    inside = this;
+    try {
+      // A promise as it is; a thenable, whatever it does, made one.
+      value = Promise.resolve(around ? around.run(this, this._fn, this) : this._fn(this));
+    } catch (error) {
+      inside = outer;
+      this._over = true;
+      return Promise.resolve(this._maker._ended(this, FAILED, error));
+    }
+    inside = outer;
+    return new Promise((resolve) => {
+      this._resolve = resolve;
+      (value as Promise<unknown>).then(
+        (answer) => {
+          if (leave(this)) this._end(OK, answer);
+        },
+        (error) => {
+          if (leave(this)) this._end(FAILED, error);
+        },
+      );
+      join(this);
+    });
+  }
+
+  /** @internal Abandons it, because its call is cancelled. */
+  _cancel(reason: unknown): void {
+    if (leave(this)) this._end(CANCELLED, reason);
+  }
+
+  /** @internal Its time is up. */
+  _fire(): void {
+    const seconds = Number((this.timeout / 1e3).toPrecision(3));
+    const { number } = this;
+    this._end(TIMED_OUT, new AttemptTimeout(`attempt ${number} took longer than ${seconds} s`, { attempts: number }));
+  }
+
+  /** @internal Is due at a moment, and listens to the caller's signal. */
+  _settle(): void {
+    this._ends();
+    const { _signal: signal } = this._maker;
+    if (!signal || this._listening) return;
+    if (signal.aborted) {
+      this.handleEvent();
+    } else {
+      this._listening = true;
+      signal.addEventListener("abort", this);
+    }
+  }
+
+  /** @internal The caller's signal aborts. */
+  handleEvent(): void {
+    this._cancel(this._maker._signal?.reason);
+  }
+
+  private _end(how: How, value: unknown): void {
+    this._over = true;
+    if (this._listening) this._maker._signal?.removeEventListener("abort", this);
+    try {
+      this._resolve?.(this._maker._ended(this, how, value));
+    } catch (fault) {
+      this._resolve?.(Promise.reject(fault));
+    }
+    if (how >= TIMED_OUT) {
+      this._cutBy = [value];
+      this._controller?.abort(value);
+    }
+  }
+}
+
+/** What makes an attempt visible further than the first `await`: an `AsyncLocalStorage` does. */
+export interface Context {
+  getStore(): Attempt | undefined;
+  run<R>(attempt: Attempt, fn: (attempt: Attempt) => R, argument: Attempt): R;
+}
+
+let inside: Attempt | undefined;
+let around: Context | undefined;
+
+/** Makes attempts visible through this from now on, or with `undefined` only until the first `await` of a function. */
+export function setContext(context: Context | undefined): void {
+  around = context;
+}
+
+/**
+ * The attempt under way here, or `undefined` outside of one. Without a context it is seen by what the function calls
+ * before its first `await`: functions get their attempt as an argument, which is always right.
+ */
+export function currentAttempt(): Attempt | undefined {
+  const attempt = inside ?? around?.getStore();
+  return attempt?._over ? undefined : attempt;
+}

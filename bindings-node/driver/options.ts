@@ -1,0 +1,66 @@
+/** The options of a call: what is bound to it beside its policy. Functions live here; a policy holds data only. */
+import { ConfigError } from "./errors.js";
+import { Guards, Run } from "./guards.js";
+import { ask, engine } from "./load.js";
+import type { Policy } from "./policy.js";
+import type { CallOptions } from "./types.js";
+
+/** Options as a call uses them: what was taken back or never given is absent. */
+export type Options = { readonly [name in keyof CallOptions]?: NonNullable<CallOptions[name]> };
+
+// biome-ignore lint/suspicious/noExplicitAny: anything may be given
+type Check = string | readonly [passes: (value: any) => boolean, allowed: string];
+
+const isFunction = (value: unknown): boolean => typeof value === "function";
+
+/** A type's name, or a test and what is allowed. */
+const CHECKS: { readonly [name in keyof CallOptions]-?: Check } = {
+  scene: "string",
+  promptVersion: "string",
+  traceId: [(value) => /^[0-9a-f]{32}$/.test(value), "32 lower-case hexadecimal digits"],
+  seed: [isSeed, "a u64: a bigint, a safe integer, or decimal text"],
+  idempotencyKey: "string",
+  classify: "function",
+  retryIf: "function",
+  backoff: "function",
+  targets: [(value) => Object.values(value).every(isFunction), "an object from target id to function"],
+  guards: [(value) => value instanceof Guards, "a Guards"],
+  run: [(value) => value instanceof Run, "a Run"],
+  sink: [(value) => isFunction(value) || isFunction(value.write), "a function or a stream"],
+  onEvent: "function",
+  signal: [(value) => isFunction(value.addEventListener), "an AbortSignal"],
+  onGiveUp: [(value) => /^(original|wrapped)$/.test(value), '"original" or "wrapped"'],
+  unmask: [Array.isArray, "a list of names"],
+};
+
+// What has to be known before an attempt fails.
+const EARLY = ["traceId", "idempotencyKey", "guards", "run", "sink", "onEvent", "targets"] as const;
+
+/** These options with what is given over them, checked. */
+export function merged(policy: Policy, options: Options, given: CallOptions): Options {
+  const out: Record<string, unknown> = { ...options };
+  for (const name in given) {
+    const value = given[name as keyof CallOptions];
+    if (value === undefined) continue;
+    const check = CHECKS[name as keyof CallOptions];
+    if (!check) throw new ConfigError(name, typeof value, `no such option; the options are ${Object.keys(CHECKS)}`);
+    const [passes, allowed] = typeof check === "string" ? [() => typeof value === check, `a ${check}`] : check;
+    if (value !== null && !passes(value)) throw new ConfigError(name, String(value), allowed);
+    out[name] = value ?? undefined;
+  }
+  for (const id in given.targets) {
+    if (!policy.targets.includes(id)) throw new ConfigError(`targets.${id}`, "a function", `${policy.targets}`);
+  }
+  if (given.unmask) ask(() => engine().mask("", JSON.stringify(given.unmask)));
+  return out;
+}
+
+/** Nothing here has to be known before an attempt fails. */
+export function isPlain(options: Options): boolean {
+  return EARLY.every((name) => options[name] === undefined);
+}
+
+function isSeed(value: unknown): boolean {
+  const whole = typeof value === "bigint" || Number.isSafeInteger(value) || /^\d{1,20}$/.test(value as string);
+  return whole && BigInt.asUintN(64, BigInt(value as string)) === BigInt(value as string);
+}

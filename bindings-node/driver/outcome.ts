@@ -1,0 +1,39 @@
+/** What the machine is told of a failed attempt: its evidence, or the failure and what the user's functions say of it. */
+import { evidenceOf } from "./evidence.js";
+import { classified, Failure, kindRow } from "./failure.js";
+import { asked } from "./faults.js";
+import { toJson } from "./fields.js";
+import { engine } from "./load.js";
+import type { Bound } from "./policy.js";
+import type { CallOptions } from "./types.js";
+
+/** The outcome as JSON. `n` counts attempts on the target; `began` is when this one did. */
+export function outcomeOf(owner: Bound, error: unknown, began: number, n: () => number): string {
+  const evidence = evidenceOf(error, began);
+  const { classify, retryIf, backoff } = owner._options;
+  if (!classify && !retryIf && !backoff) return `{"evidence":${evidence}}`;
+  const failure = judged(owner, error, evidence);
+  const control = failure.category === "control";
+  const again = retryIf && !control ? asked("retryIf", () => retryIf(error, failure)) : undefined;
+  const wait = backoff && asked("backoff", () => nanoseconds(backoff(failure, n())));
+  return toJson({ failure: failure._wire, retry_if: again == null ? undefined : Boolean(again), backoff: wait });
+}
+
+/** What a call of this owner takes the error for. */
+export function judged(owner: Bound, error: unknown, evidence = evidenceOf(error)): Failure {
+  const failure = classified(evidence, owner.policy._native);
+  const { classify } = owner._options;
+  if (!classify || failure.category === "control") return failure;
+  return asked("classify", () => renamed(failure, classify(error))) ?? failure;
+}
+
+function renamed(failure: Failure, said: ReturnType<NonNullable<CallOptions["classify"]>>): Failure {
+  if (said == null || said instanceof Failure) return said ?? failure;
+  if (!kindRow(said)) throw new TypeError(`classify answered ${String(said)}, which is no kind`);
+  const wire = { ...failure._wire, kind: said, category: kindRow(said)?.[1], decided_by: "classify" };
+  return new Failure(wire);
+}
+
+function nanoseconds(wait: number | string | null | undefined): number | undefined {
+  return wait == null ? undefined : engine().parseDuration(wait, 1e6);
+}

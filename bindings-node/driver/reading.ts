@@ -1,0 +1,35 @@
+/** Reading objects that others wrote. Nothing here throws, whatever a getter does. */
+
+/** Names of properties, one inside of the other. */
+export type Path = readonly string[];
+
+/** Paths, written as `status response.status`. */
+export const paths = (text: string): Path[] => text.split(" ").map((path) => path.split("."));
+
+/** A property, or what stands at the end of a path of them. */
+export function get(thing: unknown, ...path: Path): unknown {
+  try {
+    let at = thing;
+    for (const name of path) at = (at as Record<string, unknown> | undefined)?.[name];
+    return at;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the first path leads to that passes. */
+export function first<T>(thing: unknown, all: Path[], pass: (found: unknown) => T | undefined): T | undefined {
+  for (const path of all) {
+    const found = get(thing, ...path);
+    const fact = found == null ? undefined : pass(found);
+    if (fact !== undefined) return fact;
+  }
+  return undefined;
+}
+
+const LONGEST_TEXT = 8192;
+
+/** Text, if it is some. */
+export function text(found: unknown): string | undefined {
+  return typeof found === "string" && found ? found.slice(0, LONGEST_TEXT) : undefined;
+}

@@ -1,0 +1,39 @@
+/** `retry`: a function under a policy, in one call. */
+import type { AttemptFunction } from "./attempt.js";
+import { Bound, Policy } from "./policy.js";
+import type { CallOptions, PolicyFields } from "./types.js";
+
+const literals = new WeakMap<object, Policy>();
+let standard: Policy | undefined;
+
+/**
+ * Calls the function until it succeeds or the policy gives up, and then throws what it threw, with a trace (`traceOf`).
+ *
+ * A literal of fields is read once, the first time that very object is seen: keep it outside of a loop.
+ */
+export function retry<T>(
+  fn: AttemptFunction<T>,
+  policy?: Bound | PolicyFields,
+  options?: CallOptions,
+): Promise<Awaited<T>> {
+  try {
+    const bound = policyOf(policy);
+    return (options ? bound.bind(options) : bound).call(fn);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+function policyOf(policy: Bound | PolicyFields | undefined): Bound {
+  if (policy instanceof Bound) return policy;
+  if (policy === undefined) {
+    standard ??= new Policy();
+    return standard;
+  }
+  let made = literals.get(policy);
+  if (!made) {
+    made = new Policy(policy);
+    literals.set(policy, made);
+  }
+  return made;
+}

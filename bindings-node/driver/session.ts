@@ -1,0 +1,255 @@
+/**
+ * One call: the machine, the records, the ends. Nothing here decides: outcomes go into the machine, and what it
+ * answers goes back to the loop.
+ */
+import {
+  Attempt,
+  type AttemptFunction,
+  CANCELLED,
+  currentAttempt,
+  type How,
+  type Maker,
+  OK,
+  TIMED_OUT,
+} from "./attempt.js";
+import { clock } from "./clock.js";
+import type { EngineCall } from "./engine.js";
+import { BY_REASON, CallCancelled, ConfigError, RetryError, RetryExhausted } from "./errors.js";
+import { type Action, actionOf, Failure } from "./failure.js";
+import { asked } from "./faults.js";
+import { toJson } from "./fields.js";
+import type { Guards, Run } from "./guards.js";
+import { Ids } from "./ids.js";
+import { ask, engine } from "./load.js";
+import { outcomeOf } from "./outcome.js";
+import type { Bound } from "./policy.js";
+import { Result } from "./result.js";
+import { attach, Trace } from "./trace.js";
+import type { CallEvent, StopReason } from "./types.js";
+import { usageOf } from "./usage.js";
+import { type Wait, waitFor } from "./wait.js";
+
+/** One call. The loop asks it what to do, does it, and is told what comes next. */
+export class Session implements Maker {
+  readonly _call: EngineCall;
+  readonly _signal: AbortSignal | undefined;
+  readonly _run: Run | undefined;
+  readonly _events: CallEvent[] = [];
+  private readonly _guards: Guards | undefined;
+  private readonly _ids: Ids;
+  private readonly _recorded: boolean;
+  private readonly _heard: boolean;
+  private readonly _waker = (): void => this._wake();
+  private _value: unknown;
+  /** The last error, and whether it is a timeout of ours. */
+  private _failed: { _error: unknown; _ours: boolean } | undefined;
+  /** Why the call is cancelled. */
+  private _cancelled: string | undefined;
+  private _inFlight: Attempt | undefined;
+  private _pause: Wait | undefined;
+
+  /** `_watched`: by a handle, which tells all and writes it down. `first`: an attempt that was made already, and did not succeed. */
+  constructor(
+    private readonly _owner: Bound,
+    private readonly _fn: AttemptFunction<unknown>,
+    private readonly _watched: boolean,
+    first?: Attempt,
+  ) {
+    const { _options: options, policy } = _owner;
+    const outer = currentAttempt();
+    this._signal = options.signal;
+    this._run = options.run ?? outer?.run;
+    this._guards = options.guards ?? (policy._known()._guarded ? _owner.guards : undefined);
+    this._recorded = _watched || !!options.sink || !!this._run;
+    this._heard = _watched || !!options.onEvent;
+    this._ids = first?._ids ?? new Ids(options.traceId, options.idempotencyKey);
+    if (options.seed !== undefined) this._ids._seed = `${options.seed}`;
+    this._call = ask(() => this._made(outer, first));
+    this._run?._wakers.add(this._waker);
+  }
+
+  // --- what the loop asks ---
+
+  /** Begins the next attempt, or ends a call that was cancelled meanwhile. */
+  _begin(): Action {
+    const now = clock.now();
+    return this._told(this._isCancelled() ? this._call.cancel(now) : this._call.begin(now));
+  }
+
+  /** Makes the attempt; answers what to do next. */
+  _attempt({ number, target, timeoutNs }: Action): Promise<Action> {
+    const { _call } = this;
+    const facts = {
+      _number: number as number,
+      _target: target as string,
+      _timeoutNs: timeoutNs as number,
+      _connectNs: this._owner.policy._known()._connectNs,
+      get _isLast() {
+        return _call.isLast();
+      },
+    };
+    const fn = this._owner._options.targets?.[facts._target] ?? this._fn;
+    this._inFlight = new Attempt(facts, this, fn)._starts(clock.now());
+    this._inFlight._ids = this._ids;
+    return this._inFlight._start() as Promise<Action>;
+  }
+
+  /** An attempt has ended: what the loop is to do next. */
+  _ended(attempt: Attempt, how: How, value: unknown): Action {
+    this._inFlight = undefined;
+    return this._told(this._call.onOutcome(clock.now(), attempt.number, this._outcome(attempt, how, value)));
+  }
+
+  /** Waits before the next attempt. */
+  async _wait(ns: number): Promise<void> {
+    if (clock.sleep) return clock.sleep(ns);
+    const now = clock.now();
+    this._pause = waitFor(ns, this._signal, () => now + this._timeLeft());
+    await this._pause._over;
+    this._pause = undefined;
+  }
+
+  // --- what a handle and a run ask ---
+
+  /** Ends a wait; the machine checks whether it was over. Abandons the attempt of a call that is cancelled. */
+  _wake(): void {
+    if (this._isCancelled()) this._inFlight?._cancel(new CallCancelled(this._cancelled));
+    this._pause?._end();
+  }
+
+  _cancel(why: string): void {
+    this._cancelled ??= why;
+    this._wake();
+  }
+
+  // --- how a call ends ---
+
+  _close(): void {
+    this._run?._wakers.delete(this._waker);
+  }
+
+  /** The value; throws the error of a call that failed. */
+  _finish(action: Action): unknown {
+    if (action.kind === "done") return this._value;
+    throw this._giveUp(action).error;
+  }
+
+  /** The end as a value. */
+  _result(action: Action): Result<unknown> {
+    return new Result(
+      action.kind === "done"
+        ? { ok: true, value: this._value, trace: this._trace("") }
+        : { ok: false, ...this._giveUp(action) },
+    );
+  }
+
+  /** The error that the call ends with: the caller's own, with its trace kept. */
+  private _giveUp({ reason, resumeIn, disposition }: Action) {
+    const stopReason = reason as StopReason;
+    const json = this._call.failure();
+    const failure = json ? new Failure(json) : undefined;
+    const attempts = this._call.attempts();
+    const note = [
+      `gave up after ${attempts} attempt${attempts === 1 ? "" : "s"}: ${engine().says(stopReason)} (${stopReason})`,
+      failure && `last failure ${failure.kind}`,
+      failure?.kind === "unknown" && 'to retry it, add "unknown" to retryOn, or a rule that says what it is',
+      resumeIn !== undefined && `may work in ${Math.ceil(resumeIn)} ms`,
+      disposition === "human" && "needs a person",
+    ].filter(Boolean);
+    const cancelled = stopReason === "cancelled";
+    if (cancelled) note.unshift(this._cancelled);
+    const trace = this._trace(note.join("; "));
+    const details = { stopReason, attempts, failure, resumeIn, trace };
+    const failed = this._failed;
+    let error = failed?._error;
+    if (cancelled && this._signal?.aborted) {
+      error = this._signal.reason;
+    } else if (cancelled || !failed) {
+      error = new (BY_REASON[stopReason] ?? RetryError)(trace.note, details, failed && { cause: error });
+    } else if (failed._ours) {
+      Object.assign(error as RetryError, details);
+    }
+    attach(error, trace);
+    if (this._owner._options.onGiveUp === "wrapped" && !cancelled) {
+      error = new RetryExhausted(trace.note, details, { cause: error });
+      attach(error, trace);
+    }
+    return { error, failure, stopReason, disposition, resumeIn, trace };
+  }
+
+  // --- inside ---
+
+  private _made(outer: Attempt | undefined, first: Attempt | undefined): EngineCall {
+    const { _options: options, policy } = this._owner;
+    const { _native: native } = policy;
+    const { _nested: nested } = policy._known();
+    if (outer && nested === "refuse") throw new ConfigError("nested", nested, "no outer attempt, and there is one");
+    const how = toJson({
+      ids: {
+        trace_id: this._ids._traceId,
+        // Only a snapshot hands it on.
+        idempotency_key: this._watched ? this._ids._key : undefined,
+        scene: options.scene,
+        prompt_version: options.promptVersion,
+        outer_trace_id: outer?.traceId,
+      },
+      endsBy: outer && nested === "bounded" ? outer._ends() : undefined,
+      recorded: this._recorded || undefined,
+      heard: this._heard || undefined,
+      unmask: options.unmask,
+    });
+    const { Call } = engine();
+    if (first) return Call.started(native, this._ids._seed, first._began(), how);
+    const most = clock.attempts;
+    return new Call(most ? native.capped(most) : native, this._ids._seed, how, this._guards?._native, this._run?._native);
+  }
+
+  private _isCancelled(): boolean {
+    if (this._signal?.aborted) this._cancelled ??= "its signal was aborted";
+    if (this._run?.ended) this._cancelled ??= "its run has ended";
+    return this._cancelled !== undefined;
+  }
+
+  private _outcome(attempt: Attempt, how: How, value: unknown): string {
+    if (how === OK) {
+      this._value = value;
+      const usage = this._recorded && usageOf(value);
+      return toJson(usage ? { success: {}, usage } : { success: {} });
+    }
+    if (this._isCancelled()) this._call.cancel(clock.now());
+    if (how === CANCELLED) return toJson({ failure: { kind: "cancelled" } });
+    const ours = how === TIMED_OUT;
+    this._failed = { _error: value, _ours: ours };
+    if (ours) return toJson({ failure: { kind: "timeout", message: (value as Error).message } });
+    return outcomeOf(this._owner, value, attempt._began(), () => this._call.attemptsOnTarget());
+  }
+
+  /** Hands records to the sink and events to the listener. */
+  private _told(json: string): Action {
+    const { sink, onEvent } = this._owner._options;
+    if (sink) {
+      const moved: string[] = this._guards ? JSON.parse(this._guards._native.takeTransitions()) : [];
+      for (const line of moved.concat(JSON.parse(this._call.takeLines()))) {
+        asked("sink", () => (typeof sink === "function" ? sink(line) : sink.write(`${line}\n`)));
+      }
+    }
+    if (this._heard) {
+      for (const line of JSON.parse(this._call.takeEvents())) {
+        const event = JSON.parse(line);
+        this._events.push(event);
+        if (onEvent) asked("onEvent", () => onEvent(event));
+      }
+    }
+    return actionOf(json);
+  }
+
+  private _trace(note: string): Trace {
+    return new Trace(this._call, note, clock.now());
+  }
+
+  /** What is left of the call's time, as the last receipt says, in nanoseconds. */
+  private _timeLeft(): number {
+    const lines: string[] = JSON.parse(this._call.lines());
+    return JSON.parse(lines.at(-1) ?? "{}").time_left_ms * 1e6;
+  }
+}

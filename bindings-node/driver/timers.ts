@@ -1,0 +1,117 @@
+/**
+ * Deadlines of attempts and ends of waits, in one list with one timer, armed for the earliest.
+ *
+ * Most attempts are over long before their deadline. The clock, a timer and a listener for each would cost more than
+ * the rest of a call, so in a burst of calls all three come late: one sweep at the end of the turn sees to those that
+ * are still there.
+ */
+import { clock, timerSays } from "./clock.js";
+
+/** Something that is to happen at a moment, unless it leaves the list before. */
+export interface Timed {
+  /** When, in nanoseconds on the driver's clock. */
+  _due: number;
+  /** Its place in the list; below zero outside of it. */
+  _place: number;
+  /** Its time has come. It has left the list. */
+  _fire(): void;
+  /** It stays for a while: time to say when it is due, and to listen to whatever may end it sooner. */
+  _settle?(): void;
+}
+
+const list: Timed[] = [];
+let timer: unknown;
+let armedFor = Number.POSITIVE_INFINITY;
+// Which timers were in force then: a test may have put its own in place since, or taken them away.
+let armedWith: unknown;
+let sweptWith: unknown;
+
+// A burst: more than this many attempts within a millisecond.
+const BURST = 8;
+let arrived = 0;
+let burstEnds = 0;
+
+const LONGEST = 2 ** 31 - 1;
+
+/** The time at which an attempt starts; zero in a burst, where it is seen to at the end of the turn. */
+export function arrive(): number {
+  if (++arrived > BURST) {
+    if (sweptWith !== setTimeout) {
+      sweptWith = setTimeout;
+      setTimeout(sweep, 0);
+    }
+    return 0;
+  }
+  const now = clock.now();
+  if (now > burstEnds) {
+    burstEnds = now + 1e6;
+    arrived = 1;
+  }
+  return now;
+}
+
+/** Joins the list. Without a moment it is due at, the sweep gives it one. */
+export function join(timed: Timed): void {
+  timed._place = list.push(timed) - 1;
+  if (timed._due === Number.POSITIVE_INFINITY) return;
+  timed._settle?.();
+  if (armedWith !== setTimeout) rearm();
+  else if (timed._due < armedFor) arm(timed._due);
+}
+
+/** Leaves the list; answers whether it was still there. */
+export function leave(timed: Timed): boolean {
+  const { _place: place } = timed;
+  if (place < 0) return false;
+  const last = list.pop() as Timed;
+  if (last !== timed) {
+    list[place] = last;
+    last._place = place;
+  }
+  timed._place = -1;
+  // A timer that nothing waits for would keep the process alive.
+  if (list.length === 0 && timer !== undefined) disarm();
+  return true;
+}
+
+/** Does what is due. */
+export function look(): void {
+  const now = clock.now();
+  for (const timed of list.filter((one) => one._due <= now)) if (leave(timed)) timed._fire();
+  rearm();
+}
+
+function sweep(): void {
+  sweptWith = undefined;
+  arrived = 0;
+  for (const timed of [...list]) if (timed._place >= 0) timed._settle?.();
+  look();
+}
+
+function rearm(): void {
+  let next = Number.POSITIVE_INFINITY;
+  for (const timed of list) next = Math.min(next, timed._due);
+  disarm();
+  if (list.length > 0) arm(next);
+}
+
+function disarm(): void {
+  clearTimeout(timer as number);
+  timer = undefined;
+  armedFor = Number.POSITIVE_INFINITY;
+}
+
+function arm(moment: number): void {
+  disarm();
+  armedFor = moment;
+  armedWith = setTimeout;
+  if (clock.sleep) return;
+  const now = clock.now();
+  // Rounded up, or it would be too early and have to be set again.
+  const ms = Math.min(LONGEST, Math.max(0, Math.ceil((moment - now) / 1e6)));
+  timer = setTimeout(() => {
+    timer = undefined;
+    timerSays(Math.min(moment, now + LONGEST * 1e6));
+    look();
+  }, ms);
+}

@@ -1,0 +1,58 @@
+/** A call's trace: its receipts and how it ended, kept beside the error that it throws. */
+import { chainOf } from "./chain.js";
+import type { EngineCall } from "./engine.js";
+
+/** One record: the fields are the wire format's, the same in every language. */
+export type Receipt = Record<string, unknown>;
+
+const traces = new WeakMap<object, Trace>();
+
+/** The records of a call that has ended, masked. */
+export class Trace {
+  /** @internal */
+  constructor(
+    private readonly _call: Pick<EngineCall, "traceId" | "lines">,
+    /** What a person on call wants to know first; empty for a success. */
+    readonly note: string,
+    /** @internal On the driver's clock. */
+    readonly _endedAt: number,
+  ) {}
+
+  get traceId(): string {
+    return this._call.traceId();
+  }
+
+  /** The records as a sink gets them. */
+  get lines(): string[] {
+    return JSON.parse(this._call.lines());
+  }
+
+  /** One record for each attempt and refusal, oldest first. */
+  get receipts(): Receipt[] {
+    return this._records().filter((record) => !record.record);
+  }
+
+  /** The `call_ended` record. */
+  get ended(): Receipt | undefined {
+    return this._records().find((record) => record.record);
+  }
+
+  private _records(): Receipt[] {
+    return this.lines.map((line) => JSON.parse(line));
+  }
+}
+
+/** Keeps a trace for a thrown value. A primitive cannot be told from its equals: it has none. */
+export function attach(error: unknown, trace: Trace): void {
+  if (Object(error) === error) traces.set(error as object, trace);
+}
+
+/** The trace kept for this very value. */
+export function attached(error: unknown): Trace | undefined {
+  return traces.get(error as object);
+}
+
+/** The trace of the call that threw this, looked for along its causes and in its groups. */
+export function traceOf(error: unknown): Trace | undefined {
+  return chainOf(error).map(attached).find(Boolean);
+}

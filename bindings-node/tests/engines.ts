@@ -1,0 +1,12 @@
+/** Both engines, as the driver gets them; the compiler checks each against what the driver asks for. */
+import { createRequire } from "node:module";
+
+import type { Engine } from "../driver/engine.js";
+import { load } from "../entry/wasm-engine.js";
+import type * as addon from "../gen/native.js";
+
+const require = createRequire(import.meta.url);
+
+const native: typeof addon = require("../npm/linux-x64-gnu/reprieve.node");
+
+export const engines: Record<string, Engine> = { native, wasm: load() };
