@@ -5,7 +5,7 @@
  * the rest of a call, so in a burst of calls all three come late: one sweep at the end of the turn sees to those that
  * are still there.
  */
-import { clock, timerSays } from "./clock.js";
+import { clock, REAL, timerSays } from "./clock.js";
 
 /** Something that is to happen at a moment, unless it leaves the list before. */
 export interface Timed {
@@ -33,14 +33,14 @@ let burstEnds = 0;
 
 const LONGEST = 2 ** 31 - 1;
 
-/** The time at which an attempt starts; zero in a burst, where it is seen to at the end of the turn. */
+/** The time at which an attempt starts; in a burst infinity: it is seen to at the end of the turn. */
 export function arrive(): number {
-  if (++arrived > BURST) {
+  if (++arrived > BURST && clock === REAL) {
     if (sweptWith !== setTimeout) {
       sweptWith = setTimeout;
       setTimeout(sweep, 0);
     }
-    return 0;
+    return Number.POSITIVE_INFINITY;
   }
   const now = clock.now();
   if (now > burstEnds) {
