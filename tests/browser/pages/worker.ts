@@ -1,0 +1,13 @@
+/** A call in a worker: no window, no document. */
+import { retry } from "./reprieve.js";
+
+let attempts = 0;
+const value = await retry(
+  ({ number }) => {
+    attempts = number;
+    if (number < 3) throw new TypeError("Failed to fetch");
+    return "fine";
+  },
+  { backoff: { base: 1 } },
+);
+postMessage({ value, attempts });

@@ -1,0 +1,125 @@
+/**
+ * The package in a real Chromium: the vectors through the engine and under the driver, the identity scripts, and what a
+ * page needs of it: a plain module, a worker, content security policies, no long task.
+ *
+ *     node tests/browser/run.mjs [--identity FILE] [--only CHECK]
+ *
+ * Prints a line for each check, and for FILE (the scripts that `core/examples/identity.rs` wrote) the line with the hash.
+ * Needs `npm ci` in `tests`, the wasm module built (`make wasm`) and a Chromium (`apt-get install chromium`). Exits with
+ * 1 if a check fails.
+ */
+import assert from "node:assert/strict";
+import { basename, dirname } from "node:path";
+import { parseArgs } from "node:util";
+
+import { bundle } from "../js/bundle.mjs";
+import { TESTS } from "../js/paths.mjs";
+import { launch } from "./chromium.mjs";
+import { serve } from "./server.mjs";
+import { forPages } from "./shims/plugin.mjs";
+
+const { values: options } = parseArgs({ options: { identity: { type: "string" }, only: { type: "string" } } });
+
+const WASM = "script-src 'self' 'wasm-unsafe-eval'; object-src 'none'";
+const NO_WASM = "script-src 'self'; object-src 'none'";
+/** What is longer makes a page stutter. */
+const LONG_TASK_MS = 50;
+/** A busy machine makes a task longer, never shorter: one quiet load out of so many shows how long it is. */
+const LOADS = 8;
+
+/** Each check gets a function that opens pages; what a page's console complains about fails it. */
+const checks = {
+  async "plain module"(open) {
+    let longest = Number.POSITIVE_INFINITY;
+    let first = Number.POSITIVE_INFINITY;
+    for (let load = 0; load < LOADS && longest > LONG_TASK_MS; load += 1) {
+      const page = await open("module");
+      const seen = await page.evaluate("firstCall()");
+      assert.deepEqual({ value: seen.value, attempts: seen.attempts }, { value: "fine", attempts: 2 });
+      assert.deepEqual(await page.evaluate("givesUp()"), { same: true, reason: "not_retryable" });
+      longest = Math.min(longest, seen.longest);
+      first = Math.min(first, seen.ms);
+    }
+    assert(longest <= LONG_TASK_MS, `a task took ${longest} ms, and never less in ${LOADS} loads`);
+    return `the first call ${first.toFixed(0)} ms, compilation included; no task over ${LONG_TASK_MS} ms`;
+  },
+
+  async worker(open) {
+    const page = await open("worker");
+    assert.deepEqual(await page.evaluate("inWorker()"), { value: "fine", attempts: 3 });
+  },
+
+  async "policy with wasm-unsafe-eval"(open) {
+    const page = await open("csp", WASM);
+    const { own, attempts, reason, fault } = await page.evaluate("seen");
+    assert.deepEqual({ own, attempts, reason, fault }, { own: true, attempts: 2, reason: "attempts_exhausted", fault: "undefined" });
+    return WASM;
+  },
+
+  async "policy without it"(open) {
+    const page = await open("csp", NO_WASM);
+    const { own, attempts, note } = await page.evaluate("seen");
+    assert.deepEqual({ own, attempts }, { own: true, attempts: 1 });
+    assert.match(note, /the engine does not load/);
+    // Chromium says so too, and that is no complaint about us.
+    page.complaints = page.complaints.filter((said) => !/WebAssembly/.test(said));
+    return `the caller's own error, with a note: ${note}`;
+  },
+
+  async vectors(open) {
+    const page = await open("vectors");
+    const results = await page.evaluate("runAll()");
+    const failed = results.filter(({ failure }) => failure !== undefined);
+    assert.equal(failed.length, 0, failed.map(({ name, failure }) => `${name}: ${failure}`).join("\n"));
+    assert(results.length > 0);
+    return results.flatMap(({ told }) => told.map((line) => `\n    ${line}`)).join("");
+  },
+
+  async identity(open) {
+    if (!options.identity) return "left out: no scripts were given";
+    const page = await open("identity");
+    const line = await page.evaluate(`identity("/identity/${basename(options.identity)}")`);
+    console.log(line);
+  },
+};
+
+const folders = { "/js/vectors/": "", "/js/pages/": "", "/pages/": `${TESTS}browser/pages/`, "/tests/vectors/": `${TESTS}vectors/` };
+if (options.identity) folders["/identity/"] = `${dirname(options.identity)}/`;
+const source = (name) => `tests/browser/pages/${name}.ts`;
+folders["/js/pages/"] = await bundle("pages", ["reprieve", "csp", "worker", "identity"].map(source));
+folders["/js/vectors/"] = await bundle("vectors", [source("vectors")], "browser", { plugins: [forPages] });
+
+const server = await serve(folders);
+const browser = await launch();
+let failures = 0;
+try {
+  for (const [name, check] of Object.entries(checks)) {
+    if (options.only && options.only !== name) continue;
+    failures += (await passes(name, check)) ? 0 : 1;
+  }
+} finally {
+  await browser.close();
+  server.close();
+}
+process.exitCode = failures ? 1 : 0;
+
+async function passes(name, check) {
+  const pages = [];
+  const open = async (page, csp) => {
+    const query = csp ? `?csp=${encodeURIComponent(csp)}` : "";
+    pages.push(await browser.open(`${server.url}/pages/${page}.html${query}`));
+    return pages.at(-1);
+  };
+  try {
+    const told = await check(open);
+    for (const page of pages) assert.deepEqual(page.complaints, []);
+    if (!(name === "identity" && options.identity)) console.log(`chromium, ${name}: fine${told ? `; ${told}` : ""}`);
+    return true;
+  } catch (error) {
+    console.log(`chromium, ${name}: FAILED: ${error.message}`);
+    for (const page of pages) for (const said of page.complaints) console.log(`    the console: ${said}`);
+    return false;
+  } finally {
+    for (const page of pages) await page.close();
+  }
+}
