@@ -13,7 +13,7 @@ import { basename, dirname } from "node:path";
 import { parseArgs } from "node:util";
 
 import { bundle } from "../js/bundle.mjs";
-import { TESTS } from "../js/paths.mjs";
+import { ROOT, TESTS } from "../js/paths.mjs";
 import { launch } from "./chromium.mjs";
 import { serve } from "./server.mjs";
 import { forPages } from "./shims/plugin.mjs";
@@ -83,10 +83,10 @@ const checks = {
   },
 };
 
-const folders = { "/js/vectors/": "", "/js/pages/": "", "/pages/": `${TESTS}browser/pages/`, "/tests/vectors/": `${TESTS}vectors/` };
+const folders = { "/js/vectors/": "", "/js/pages/": "", "/reprieve-wasm/": `${ROOT}bindings-wasm/dist/`, "/pages/": `${TESTS}browser/pages/`, "/tests/vectors/": `${TESTS}vectors/` };
 if (options.identity) folders["/identity/"] = `${dirname(options.identity)}/`;
 const source = (name) => `tests/browser/pages/${name}.ts`;
-folders["/js/pages/"] = await bundle("pages", ["reprieve", "csp", "worker", "identity"].map(source));
+folders["/js/pages/"] = await bundle("pages", ["csp", "worker", "identity"].map(source));
 folders["/js/vectors/"] = await bundle("vectors", [source("vectors")], "browser", { plugins: [forPages] });
 
 const server = await serve(folders);

@@ -13,7 +13,7 @@ export const engines = {
     return require(`${ROOT}bindings-node/npm/${platform}-${arch}${ABIS[platform] ?? ""}/reprieve.node`);
   },
   wasm: async () => {
-    const folder = await bundle("wasm", ["bindings-node/entry/wasm-engine.ts"], "node");
-    return (await import(`${folder}wasm-engine.mjs`)).load();
+    const folder = await bundle("wasm", ["bindings-wasm/entry/inlined.ts"], "node");
+    return (await import(`${folder}inlined.mjs`)).load();
   },
 };

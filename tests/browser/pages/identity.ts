@@ -1,5 +1,5 @@
 /** The identity scripts in the browser. */
-import { load } from "../../../bindings-node/entry/wasm-engine.js";
+import { load } from "../../../bindings-wasm/entry/inlined.js";
 import { line, playAll } from "../../identity/play.mjs";
 
 Object.assign(globalThis, {

@@ -1,0 +1,19 @@
+/** The engine of the inlined module: compiled when it is first asked for. */
+import type { Engine } from "../../bindings-node/driver/engine.js";
+import base64 from "../gen/inlined.js";
+import { instantiate } from "./engine.js";
+
+let engine: Engine | undefined;
+
+export function load(): Engine {
+  engine ??= instantiate(new WebAssembly.Module(decoded()));
+  return engine;
+}
+
+// Not by `Uint8Array.from(text, ...)`: that iterates, and is ten times slower; a page would stutter.
+function decoded(): Uint8Array<ArrayBuffer> {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < bytes.length; i += 1) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
