@@ -187,8 +187,8 @@ export class Session implements Maker {
     const how = toJson({
       ids: {
         trace_id: this._ids._traceId,
-        // Only a snapshot hands it on.
-        idempotency_key: this._watched ? this._ids._key : undefined,
+        // Only records and snapshots hand it on.
+        idempotency_key: this._recorded ? this._ids._key : undefined,
         scene: options.scene,
         prompt_version: options.promptVersion,
         outer_trace_id: outer?.traceId,
