@@ -3,9 +3,6 @@ import type { Engine } from "../../bindings-node/driver/engine.js";
 import base64 from "../gen/inlined.js";
 import { instantiate } from "./engine.js";
 
-let engine: Engine | undefined;
-
 export function load(): Engine {
-  engine ??= instantiate(new WebAssembly.Module(Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))));
-  return engine;
+  return instantiate(new WebAssembly.Module(Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))));
 }
