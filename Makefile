@@ -66,6 +66,7 @@ demo: python gateway ## real clients against a server that misbehaves: a table, 
 
 bench: python ## what a retry costs, beside the peers: tables, and target/bench/*.json
 	cargo bench --locked -p reprieve
+	$(PYTHON) core/benches/collect.py $(OUT)
 	$(foreach bench,$(BENCHES),$(BIN)/python $(bench) &&) true
 
 python: $(VENV)/.built ## build the Python package into .venv
