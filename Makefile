@@ -29,7 +29,9 @@ check-rust:
 
 check-python: $(VENV)/.installed
 	cd $(PACKAGE) && $(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
-	cd $(PACKAGE) && $(BIN)/mypy
+	$(BIN)/ruff check --quiet --config $(PACKAGE)/pyproject.toml .ci tests
+	$(BIN)/ruff format --quiet --check --config $(PACKAGE)/pyproject.toml --exclude derive.py .ci tests
+	cd $(PACKAGE) && $(BIN)/mypy$(if $(DRILL), && $(BIN)/mypy ../tests/drill/python)
 	cd $(PACKAGE) && $(BIN)/pyright --pythonpath $(BIN)/python
 
 test: test-rust test-python test-wheel test-identity ## everything: core, vectors, gateway, Python, READMEs, wheel, drill, identity

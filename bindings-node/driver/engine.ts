@@ -10,7 +10,7 @@
 export interface Engine {
   readonly Policy: PolicyClass;
   readonly Call: CallClass;
-  readonly Guards: { new (): EngineGuards };
+  readonly Guards: GuardsClass;
   readonly Run: { new (config: string): EngineRun };
   /** A failure (JSON) from evidence (JSON), with the rules of a policy where one is given. */
   classify(evidence: string, policy?: EnginePolicy): string;
@@ -92,7 +92,15 @@ export interface EngineCall {
   traceId(): string;
 }
 
+export interface GuardsClass {
+  new (): EngineGuards;
+  /** The set of which `share` gave this token, in any worker thread of this process. Native only. */
+  from(token: string): EngineGuards;
+}
+
 export interface EngineGuards {
+  /** A token of this set, good for as long as somebody holds the set. Native only: each isolate has its own wasm. */
+  share(): string;
   report(queueDepth?: number, costRatio?: number): void;
   reset(): void;
   describe(now: number): string;

@@ -2,6 +2,20 @@
 //! binding mirrors a type by hand.
 //!
 //! Durations come in as text with a unit or as whole nanoseconds, and go out as whole nanoseconds.
+//!
+//! A binding that speaks JSON throughout needs no more than this module: [`Machine`] is a whole call, the functions of
+//! `surface.rs` are the rest of what it exports, and [`Refused`] is what it throws.
+
+mod machine;
+mod refused;
+mod surface;
+
+pub use machine::{Machine, Peers};
+pub use refused::Refused;
+pub use surface::{
+    breaker_state, classify as classify_json, delay, duration_of_number, duration_of_text, for_skill, kinds, mask,
+    moment, nanos, policy, report, run, says, take_transitions, texts,
+};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -173,10 +187,10 @@ impl RunConfig {
         Ok(RunConfig {
             attempts: wire.attempts,
             tokens: wire.tokens,
-            cost_nanos: wire.cost.map(|c| nanos("run", "cost", c)).transpose()?,
+            cost_nanos: wire.cost.map(|c| billionths("run", "cost", c)).transpose()?,
             deadline: wire.deadline.map(|d| d.0),
             estimate_tokens: wire.estimate_tokens,
-            estimate_cost_nanos: nanos("run", "estimate_cost", wire.estimate_cost.unwrap_or(0.0))?,
+            estimate_cost_nanos: billionths("run", "estimate_cost", wire.estimate_cost.unwrap_or(0.0))?,
         })
     }
 }
@@ -186,7 +200,7 @@ impl WireUsage {
         Ok(Usage {
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
-            cost_nanos: self.cost.map(|c| nanos("usage", "cost", c)).transpose()?,
+            cost_nanos: self.cost.map(|c| billionths("usage", "cost", c)).transpose()?,
             currency: self.currency,
         })
     }
@@ -194,7 +208,7 @@ impl WireUsage {
 
 /// Money as billionths, ties to even.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be finite, positive and small")]
-fn nanos(what: &'static str, field: &str, amount: f64) -> Result<u64, WireError> {
+fn billionths(what: &'static str, field: &str, amount: f64) -> Result<u64, WireError> {
     if (0.0..=1e9).contains(&amount) {
         Ok((amount * 1e9).round_ties_even() as u64)
     } else {
@@ -204,6 +218,11 @@ fn nanos(what: &'static str, field: &str, amount: f64) -> Result<u64, WireError>
 
 fn read<'a, T: Deserialize<'a>>(what: &'static str, text: &'a str) -> Result<T, WireError> {
     serde_json::from_str(text).map_err(|error| refuse(what, error.to_string()))
+}
+
+/// A seed as text, which carries a whole u64 where numbers cannot.
+fn seed_of(text: &str) -> Result<u64, Refused> {
+    text.parse().map_err(|_| Refused::value("seed", &json!(text), &"a whole number from 0 to 2^64 - 1"))
 }
 
 fn refuse(what: &'static str, why: impl Into<String>) -> WireError {

@@ -156,6 +156,18 @@ pub enum Nested {
     Refuse,
 }
 
+impl Nested {
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Nested::Bounded => "bounded",
+            Nested::Independent => "independent",
+            Nested::Refuse => "refuse",
+        }
+    }
+}
+
 /// What an attempt is aimed at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {

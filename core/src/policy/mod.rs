@@ -110,6 +110,26 @@ impl Policy {
         skill::fields(id, manifests, unit).map(|fields| Policy(Arc::new(fields)))
     }
 
+    /// A breaker, a retry budget, a cooldown or shedding is set: its calls need guards.
+    #[must_use]
+    pub fn guarded(&self) -> bool {
+        self.breaker.is_some() || self.retry_budget.is_some() || self.cooldown.is_some() || self.shed.is_some()
+    }
+
+    /// How long a call's first attempt may take.
+    #[must_use]
+    pub fn first_timeout(&self) -> Span {
+        let own = self.targets[0].attempt_timeout.or(self.attempt_timeout);
+        own.unwrap_or(Span::MAX).min(self.total_timeout)
+    }
+
+    /// How many attempts the first target may get.
+    #[must_use]
+    pub fn max_attempts_of_first(&self) -> u32 {
+        let own = self.targets[0].max_attempts.unwrap_or(self.max_attempts);
+        self.max_attempts_total.map_or(own, |total| own.min(total))
+    }
+
     /// The whole policy as JSON that [`Policy::from_json`] reads back.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -129,7 +149,7 @@ impl Policy {
     }
 }
 
-fn parsed(text: &str) -> Result<Input, ConfigError> {
+pub(crate) fn parsed(text: &str) -> Result<Input, ConfigError> {
     Input::from_json(text).map_err(|error| ConfigError {
         field: "policy".into(),
         value: Input::Text(text.into()).to_string(),

@@ -3,8 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::fields::{
-    Backoff, BreakerConfig, Fields, KindOverride, Millionths, Nested, RetryBudgetConfig, SideEffects, StreamMode,
-    Target, Trip,
+    Backoff, BreakerConfig, Fields, KindOverride, Millionths, RetryBudgetConfig, SideEffects, StreamMode, Target, Trip,
 };
 use crate::backoff::Curve;
 use crate::failure::{KindSet, Rule};
@@ -31,7 +30,7 @@ pub(super) fn value(f: &Fields) -> Value {
     put(&mut out, "kinds", overrides);
     put(&mut out, "rules", f.rules.iter().map(rule).collect::<Vec<_>>());
     put(&mut out, "side_effects", side_effects(f.side_effects));
-    put(&mut out, "nested", nested(f.nested));
+    put(&mut out, "nested", f.nested.name());
     put(&mut out, "requires_human_fallback", f.requires_human_fallback);
     put(&mut out, "priority", f.priority);
     put(&mut out, "targets", f.targets.iter().map(target).collect::<Vec<_>>());
@@ -175,14 +174,6 @@ const fn side_effects(value: SideEffects) -> &'static str {
     match value {
         SideEffects::Idempotent => "idempotent",
         SideEffects::Unsafe => "unsafe",
-    }
-}
-
-const fn nested(value: Nested) -> &'static str {
-    match value {
-        Nested::Bounded => "bounded",
-        Nested::Independent => "independent",
-        Nested::Refuse => "refuse",
     }
 }
 

@@ -1,0 +1,37 @@
+//! The core's functions.
+
+use napi::{Either, Result};
+use napi_derive::napi;
+use reprieve::wire;
+
+use crate::policy::Policy;
+use crate::thrown;
+
+#[napi(catch_unwind)]
+pub fn classify(evidence: String, policy: Option<&Policy>) -> Result<String> {
+    wire::classify_json(&evidence, policy.map(|policy| &policy.0)).map_err(thrown)
+}
+
+#[napi(catch_unwind)]
+pub fn kinds() -> String {
+    wire::kinds()
+}
+
+#[napi(catch_unwind)]
+pub fn says(reason: String) -> &'static str {
+    wire::says(&reason)
+}
+
+#[napi(catch_unwind)]
+pub fn mask(text: String, off: String) -> Result<String> {
+    wire::mask(&text, &off).map_err(thrown)
+}
+
+#[napi(catch_unwind)]
+pub fn parse_duration(value: Either<String, f64>, unit_ns: f64) -> Result<f64> {
+    match value {
+        Either::A(text) => wire::duration_of_text(&text),
+        Either::B(number) => wire::duration_of_number(number, unit_ns),
+    }
+    .map_err(thrown)
+}

@@ -1,0 +1,218 @@
+//! A call that speaks JSON, and asks the guards it is lent in place: its binding never sees an `Ask`.
+
+use serde::Deserialize;
+
+use super::{Refused, moment, read, seed_of};
+use crate::guard::{self, Guards, Run, Settle};
+use crate::trace::{Ids, Masks};
+use crate::{Action, Call, Outcome, Policy, Restore, Span, Step};
+
+/// The guards and the run of a call, lent to it for one question. How they are shared is the binding's.
+#[derive(Debug, Default)]
+pub struct Peers<'a> {
+    /// Breakers, budgets, cooldowns, load.
+    pub guards: Option<&'a mut Guards>,
+    /// The run that the call is part of.
+    pub run: Option<&'a mut Run>,
+}
+
+/// One call for a binding that speaks JSON and counts time in nanoseconds since its epoch.
+///
+/// ```
+/// use reprieve::Policy;
+/// use reprieve::wire::{Machine, Peers};
+///
+/// let policy = Policy::from_json(r#"{"jitter": {"kind": "none"}}"#)?;
+/// let mut call = Machine::new(&policy, "7", "{}", &Peers::default())?;
+/// assert!(call.begin(0.0, Peers::default())?.contains(r#""number":1"#));
+/// let next = call.on_outcome(5.0, 1, r#"{"failure": {"kind": "timeout"}}"#, Peers::default())?;
+/// assert_eq!(next, r#"{"retry":{"after_ns":500000000,"reason":"timeout"}}"#);
+/// # Ok::<(), reprieve::wire::Refused>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Machine {
+    call: Call,
+    /// What a restored call is to do next.
+    restored: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+struct CallOptions {
+    ids: Option<Ids>,
+    ends_by: Option<f64>,
+    recorded: bool,
+    heard: bool,
+    unmask: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+struct RestoreOptions {
+    count_suspended: Option<bool>,
+    ends_by: Option<f64>,
+}
+
+impl Machine {
+    /// A call that has not begun. `options` is JSON: `ids`, `endsBy`, `recorded`, `heard`, `unmask`.
+    ///
+    /// # Errors
+    /// A seed that is no decimal u64, an option that is not one.
+    pub fn new(policy: &Policy, seed: &str, options: &str, peers: &Peers<'_>) -> Result<Machine, Refused> {
+        let call = Call::new(policy.clone(), seed_of(seed)?);
+        Machine::with(call, options, peers)
+    }
+
+    /// The call whose first attempt the driver began by itself at `t0`.
+    ///
+    /// # Errors
+    /// As [`Machine::new`].
+    pub fn started(policy: &Policy, seed: &str, t0: f64, options: &str) -> Result<Machine, Refused> {
+        let call = Call::started(policy.clone(), seed_of(seed)?, moment(t0));
+        Machine::with(call, options, &Peers::default())
+    }
+
+    /// The call of a snapshot; what it does next is [`Machine::restored`]. `options` is JSON: `countSuspended`,
+    /// `endsBy`.
+    ///
+    /// # Errors
+    /// A snapshot that is damaged or of another version, an option that is not one.
+    pub fn restore(
+        snapshot: &str,
+        now: f64,
+        wall_now_ms: f64,
+        options: &str,
+        mut peers: Peers<'_>,
+    ) -> Result<Machine, Refused> {
+        let options: RestoreOptions = read("options", options)?;
+        let run_ends = peers.run.as_ref().and_then(|run| run.deadline());
+        let how = Restore {
+            count_suspended: options.count_suspended.unwrap_or(true),
+            guarded: peers.guards.is_some() || peers.run.is_some(),
+            ends_by: options.ends_by.map(moment).into_iter().chain(run_ends).min(),
+        };
+        let now = moment(now);
+        let (call, step) = Call::restore(snapshot, now, moment(wall_now_ms).as_nanos(), how)?;
+        let mut machine = Machine { call, restored: String::new() };
+        machine.restored = machine.follow(now, step, &mut peers)?;
+        Ok(machine)
+    }
+
+    fn with(mut call: Call, options: &str, peers: &Peers<'_>) -> Result<Machine, Refused> {
+        let options: CallOptions = read("options", options)?;
+        let run_ends = peers.run.as_ref().and_then(|run| run.deadline());
+        for end in options.ends_by.map(moment).into_iter().chain(run_ends) {
+            call = call.ends_by(end);
+        }
+        if peers.guards.is_some() || peers.run.is_some() {
+            call = call.guarded();
+        }
+        if options.recorded {
+            call = call.recorded();
+        }
+        if options.heard {
+            call = call.heard();
+        }
+        if let Some(ids) = options.ids {
+            call = call.with_ids(ids);
+        }
+        let masks = Masks::without(&options.unmask).map_err(|e| Refused::value("unmask", &e.0, &e))?;
+        Ok(Machine { call: call.with_masks(masks), restored: String::new() })
+    }
+
+    /// The next action: to begin.
+    ///
+    /// # Errors
+    /// Misuse: an attempt is in flight, or the call has ended.
+    pub fn begin(&mut self, now: f64, mut peers: Peers<'_>) -> Result<String, Refused> {
+        let step = self.call.begin(moment(now))?;
+        self.follow(moment(now), step, &mut peers)
+    }
+
+    /// The next action after an attempt's outcome, which is JSON ([`Outcome::from_json`]).
+    ///
+    /// # Errors
+    /// Misuse: no attempt of this number was issued. What is no outcome.
+    pub fn on_outcome(
+        &mut self,
+        now: f64,
+        attempt: u32,
+        outcome: &str,
+        mut peers: Peers<'_>,
+    ) -> Result<String, Refused> {
+        let outcome = Outcome::from_json(outcome, self.call.policy())?;
+        let step = self.call.on_outcome(moment(now), attempt, outcome)?;
+        self.follow(moment(now), step, &mut peers)
+    }
+
+    /// Cancels the call.
+    ///
+    /// # Errors
+    /// None that a caller can cause.
+    pub fn cancel(&mut self, now: f64, mut peers: Peers<'_>) -> Result<String, Refused> {
+        let step = self.call.cancel(moment(now));
+        self.follow(moment(now), step, &mut peers)
+    }
+
+    /// The stream's first item has come.
+    pub fn first_item(&mut self, now: f64, mut peers: Peers<'_>) {
+        let settles = self.call.first_item(moment(now));
+        self.settle(moment(now), &settles, &mut peers);
+    }
+
+    /// What a restored call is to do next; empty for any other.
+    #[must_use]
+    pub fn restored(&self) -> &str {
+        &self.restored
+    }
+
+    /// The call written down, to go on elsewhere.
+    pub fn snapshot(&mut self, now: f64, wall_now_ms: f64) -> String {
+        self.call.snapshot(moment(now), moment(wall_now_ms).as_nanos())
+    }
+
+    /// The record lines since the last time, as a JSON list of texts.
+    pub fn take_lines(&mut self) -> String {
+        super::texts(self.call.take_lines())
+    }
+
+    /// Every record line so far, as a JSON list of texts.
+    #[must_use]
+    pub fn lines(&self) -> String {
+        super::texts(self.call.lines())
+    }
+
+    /// The events since the last time, as a JSON list of texts.
+    pub fn take_events(&mut self) -> String {
+        super::texts(self.call.take_events())
+    }
+
+    /// The last failure as JSON.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.call.last_failure().map(crate::Failure::to_json)
+    }
+
+    /// The call itself, to look at.
+    #[must_use]
+    pub fn call(&self) -> &Call {
+        &self.call
+    }
+
+    fn settle(&self, now: Span, settles: &[Settle], peers: &mut Peers<'_>) {
+        let (guards, run) = (peers.guards.as_deref_mut(), peers.run.as_deref_mut());
+        guard::settle(now, guards, run, self.call.policy(), settles);
+    }
+
+    /// Settles, and lets the guards answer until there is something to do.
+    fn follow(&mut self, now: Span, mut step: Step, peers: &mut Peers<'_>) -> Result<String, Refused> {
+        loop {
+            self.settle(now, &step.settles, peers);
+            let Action::Ask(asks) = &step.action else {
+                return Ok(step.action.to_value(self.call.policy()).to_string());
+            };
+            let answer = guard::answer(now, peers.guards.as_deref_mut(), peers.run.as_deref_mut(), asks);
+            step = self.call.on_answer(now, answer)?;
+        }
+    }
+}
