@@ -97,16 +97,16 @@ pub struct Retrying {
     driver: Py<PyAny>,
     /// Nothing but the policy bounds the calls: no guard, sink, listener, run or other option.
     plain: bool,
-    /// The function becomes a method where it stands in a class; a builtin or a callable object does not.
-    binds: bool,
+    /// It is a Python function, which becomes a method where it stands in a class.
+    is_function: bool,
 }
 
 #[pymethods]
 impl Retrying {
     #[new]
     fn new(function: &Bound<'_, PyAny>, owner: Py<PyAny>, driver: Py<PyAny>, plain: bool) -> PyResult<Retrying> {
-        let binds = function.get_type().hasattr("__get__")?;
-        Ok(Retrying { function: function.clone().unbind(), owner, driver, plain, binds })
+        let is_function = function.get_type().is(function_type(function.py())?);
+        Ok(Retrying { function: function.clone().unbind(), owner, driver, plain, is_function })
     }
 
     #[pyo3(signature = (*args, **kwargs))]
@@ -135,16 +135,23 @@ impl Retrying {
         }
     }
 
-    /// A method, where it stands in a class.
+    /// Where it stands in a class: a method, if the function itself would be one. A builtin or an object is not.
     fn __get__<'py>(
         slf: &Bound<'py, Self>,
         instance: Option<&Bound<'py, PyAny>>,
-        _owner: Option<&Bound<'py, PyAny>>,
+        owner: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Some(instance) = instance.filter(|i| slf.get().binds && !i.is_none()) else {
-            return Ok(slf.clone().into_any());
+        let function = slf.get().function.bind(slf.py());
+        let binds = |instance| match function.get_type().getattr_opt("__get__")? {
+            Some(get) => PyResult::Ok(!get.call1((function, instance, owner))?.is(function)),
+            None => Ok(false),
         };
-        method_type(slf.py())?.call1((slf, instance))
+        match instance.filter(|i| !i.is_none()) {
+            Some(instance) if slf.get().is_function || binds(instance)? => {
+                method_type(slf.py())?.call1((slf, instance))
+            }
+            _ => Ok(slf.clone().into_any()),
+        }
     }
 
     /// By its name, as functions are pickled.
@@ -207,6 +214,11 @@ fn refuse_coroutine<'py>(function: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>
 fn coroutine_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static COROUTINE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     COROUTINE.import(py, "types", "CoroutineType")
+}
+
+fn function_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static FUNCTION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    FUNCTION.import(py, "types", "FunctionType")
 }
 
 fn method_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {

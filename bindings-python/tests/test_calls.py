@@ -93,6 +93,7 @@ class Shop:
         return n + self.stock
 
 
+@pytest.mark.filterwarnings("ignore:functools.partial will be:FutureWarning")
 def test_methods_bind_as_the_function_itself_would() -> None:
     shop = Shop()
     assert shop.method(3) == (shop, 3)

@@ -32,7 +32,7 @@ def refuse_coroutine(function: object, value: object) -> None:
         value.close()
         raise TypeError(
             f"{function!r} is a plain function and answered a coroutine, which would run outside of the policy: "
-            "hand over the coroutine function itself, or make it `async def`"
+            "hand over the coroutine function itself, or an `async def` that awaits what this one answers"
         )
 
 

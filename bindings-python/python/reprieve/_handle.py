@@ -120,6 +120,7 @@ class Handle(Generic[T]):
             raise
         finally:
             self._finish()
+            del self
 
     def _finish(self) -> None:
         self._session.close()
