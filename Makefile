@@ -29,8 +29,8 @@ check-rust:
 
 check-python: $(VENV)/.installed
 	cd $(PACKAGE) && $(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
-	$(BIN)/ruff check --quiet --config $(PACKAGE)/pyproject.toml .ci tests
-	$(BIN)/ruff format --quiet --check --config $(PACKAGE)/pyproject.toml --exclude derive.py .ci tests
+	$(BIN)/ruff check --quiet --config $(PACKAGE)/pyproject.toml .ci .ci/no-imports .ci/smoke-wheel tests
+	$(BIN)/ruff format --quiet --check --config $(PACKAGE)/pyproject.toml --exclude derive.py .ci .ci/no-imports .ci/smoke-wheel tests
 	cd $(PACKAGE) && $(BIN)/mypy$(if $(DRILL), && $(BIN)/mypy ../tests/drill/python)
 	cd $(PACKAGE) && $(BIN)/pyright --pythonpath $(BIN)/python
 
