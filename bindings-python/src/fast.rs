@@ -130,7 +130,9 @@ impl Retrying {
                 let started = (began, error.into_value(py), ids);
                 self.driver.bind(py).call1((&self.owner, function, args, kwargs, started))
             }
-            Ok(value) if value.get_type().is(coroutine_type(py)?) => refuse_coroutine(function, &value),
+            Ok(value) if value.get_type().is(coroutine_type(py)?) => {
+                adopt(py)?.call1((&self.owner, function, args, kwargs, value))
+            }
             other => other,
         }
     }
@@ -206,9 +208,10 @@ fn greenlets(py: Python<'_>) -> PyResult<bool> {
     Ok(FOUND.load(Ordering::Relaxed))
 }
 
-/// A plain function that answers a coroutine: the driver says why that cannot be retried.
-fn refuse_coroutine<'py>(function: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    function.py().import("reprieve._functions")?.getattr("refuse_coroutine")?.call1((function, value))
+/// What goes on with a plain function that has answered a coroutine, as the methods of async clients do.
+fn adopt(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static ADOPT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    ADOPT.import(py, "reprieve._aio", "adopt")
 }
 
 fn coroutine_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
