@@ -181,8 +181,8 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
         if here.loop() is not loop:
             here = deadlines = _on_asyncio.deadlines_of(loop)
         attempt = here.active[task] = Attempt(first, began)
-        if cancelling is not None:
-            attempt.cancelling = cancelling(task)
+        if cancelling is not None and (before := cancelling(task)):
+            attempt.cancelling = before
         if began + timeout_ns < here.armed_for:
             here.arm(began + timeout_ns)
         token = set_current(attempt)
