@@ -29,7 +29,9 @@ check-rust:
 
 check-python: $(VENV)/.installed
 	cd $(PACKAGE) && $(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
-	cd $(PACKAGE) && $(BIN)/mypy
+	$(BIN)/ruff check --quiet --config $(PACKAGE)/pyproject.toml .ci .ci/no-imports .ci/smoke-wheel tests
+	$(BIN)/ruff format --quiet --check --config $(PACKAGE)/pyproject.toml --exclude derive.py .ci .ci/no-imports .ci/smoke-wheel tests
+	cd $(PACKAGE) && $(BIN)/mypy$(if $(DRILL), && $(BIN)/mypy ../tests/drill/python)
 	cd $(PACKAGE) && $(BIN)/pyright --pythonpath $(BIN)/python
 
 test: test-rust test-python test-wheel test-identity ## everything: core, vectors, gateway, Python, READMEs, wheel, drill, identity
@@ -64,6 +66,7 @@ demo: python gateway ## real clients against a server that misbehaves: a table, 
 
 bench: python ## what a retry costs, beside the peers: tables, and target/bench/*.json
 	cargo bench --locked -p reprieve
+	$(PYTHON) core/benches/collect.py $(OUT)
 	$(foreach bench,$(BENCHES),$(BIN)/python $(bench) &&) true
 
 python: $(VENV)/.built ## build the Python package into .venv
