@@ -3,6 +3,7 @@ import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Run } from "./guards.js";
 import { Ids } from "./ids.js";
+import { unwatch, type Watcher, watch } from "./signals.js";
 import { join, leave, type Timed } from "./timers.js";
 
 /** What is known of an attempt before it begins. For a first attempt it is the same in every call of a policy. */
@@ -35,7 +36,7 @@ export interface Maker {
 export type AttemptFunction<T> = (attempt: Attempt) => T;
 
 /** One attempt, as its function sees it. Durations are in milliseconds. */
-export class Attempt implements Timed {
+export class Attempt implements Timed, Watcher {
   /** @internal */
   _place = -1;
   /** @internal When its time is up; in a burst, not known at once. */
@@ -180,21 +181,21 @@ export class Attempt implements Timed {
     const { _signal: signal } = this._maker;
     if (!signal || this._listening) return;
     if (signal.aborted) {
-      this.handleEvent();
+      this._aborted();
     } else {
       this._listening = true;
-      signal.addEventListener("abort", this);
+      watch(signal, this);
     }
   }
 
   /** @internal The caller's signal aborts. */
-  handleEvent(): void {
+  _aborted(): void {
     this._cancel(this._maker._signal?.reason);
   }
 
   private _end(how: How, value: unknown): void {
     this._over = true;
-    if (this._listening) this._maker._signal?.removeEventListener("abort", this);
+    if (this._listening) unwatch(this._maker._signal as AbortSignal, this);
     try {
       this._resolve?.(this._maker._ended(this, how, value));
     } catch (fault) {
