@@ -40,14 +40,13 @@ export class Attempt implements Timed, Watcher {
   /** @internal */
   _place = -1;
   /** @internal When its time is up; in a burst, not known at once. */
-  _due = Number.POSITIVE_INFINITY;
+  _due: number | undefined = undefined;
   /** @internal What still runs of it is no part of it. */
   _over = false;
   /** @internal The names of its call, if somebody has asked. */
   _ids: Ids | undefined = undefined;
   private _resolve: ((answer: unknown) => void) | undefined = undefined;
   private _controller: AbortController | undefined = undefined;
-  private _listening = false;
   private _cutBy: unknown[] | undefined = undefined;
 
   /** @internal */
@@ -75,7 +74,7 @@ export class Attempt implements Timed, Watcher {
 
   /** How long a connection may take to open; never more than `timeout`. */
   get connectTimeout(): number {
-    return Math.min(this._facts._connectNs ?? Number.POSITIVE_INFINITY, this._facts._timeoutNs) / 1e6;
+    return Math.min(this._facts._connectNs ?? this._facts._timeoutNs, this._facts._timeoutNs) / 1e6;
   }
 
   /** What is left of its timeout. */
@@ -120,8 +119,8 @@ export class Attempt implements Timed, Watcher {
 
   /** @internal When its time is up. */
   _ends(): number {
-    if (this._due === Number.POSITIVE_INFINITY) this._starts(clock.now());
-    return this._due;
+    if (this._due === undefined) this._starts(clock.now());
+    return this._due as number;
   }
 
   /** @internal When it began. */
@@ -130,8 +129,8 @@ export class Attempt implements Timed, Watcher {
   }
 
   /** @internal */
-  _starts(now: number): this {
-    this._due = now + this._facts._timeoutNs;
+  _starts(now: number | undefined): this {
+    if (now !== undefined) this._due = now + this._facts._timeoutNs;
     return this;
   }
 
@@ -179,13 +178,9 @@ export class Attempt implements Timed, Watcher {
   _settle(): void {
     this._ends();
     const { _signal: signal } = this._maker;
-    if (!signal || this._listening) return;
-    if (signal.aborted) {
-      this._aborted();
-    } else {
-      this._listening = true;
-      watch(signal, this);
-    }
+    if (!signal) return;
+    watch(signal, this);
+    if (signal.aborted) this._aborted();
   }
 
   /** @internal The caller's signal aborts. */
@@ -195,7 +190,8 @@ export class Attempt implements Timed, Watcher {
 
   private _end(how: How, value: unknown): void {
     this._over = true;
-    if (this._listening) unwatch(this._maker._signal as AbortSignal, this);
+    const { _signal: signal } = this._maker;
+    if (signal) unwatch(signal, this);
     try {
       this._resolve?.(this._maker._ended(this, how, value));
     } catch (fault) {
