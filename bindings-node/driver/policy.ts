@@ -1,6 +1,6 @@
 /** `Policy`: what is configured, and every way to run a function under it. */
 import { Attempt, type AttemptFunction, currentAttempt, type Facts, type How, type Maker, OK } from "./attempt.js";
-import { clock, REAL } from "./clock.js";
+import { clock } from "./clock.js";
 import type { EnginePolicy } from "./engine.js";
 import { ConfigError } from "./errors.js";
 import { fieldsToJson, toJson } from "./fields.js";
@@ -49,9 +49,9 @@ export class Bound implements Maker {
       this._plain ??= isPlain(this._options) && this.policy._loads() && !this.policy._known()._guarded;
       // On the happy path the first attempt is made with one object and a place in the list of deadlines; whatever
       // else a call needs is made when it fails.
-      const early = this._plain && clock === REAL && !this._signal?.aborted && !currentAttempt();
+      const early = this._plain && !clock.sleep && !this._signal?.aborted && !currentAttempt();
       return (
-        early ? started(new Attempt(this.policy._known(), this, fn)) : perform(this, fn)
+        early ? new Attempt(this.policy._known(), this, fn)._starts(arrive())._start() : perform(this, fn)
       ) as Promise<Awaited<T>>;
     } catch (error) {
       return Promise.reject(error);
@@ -90,11 +90,6 @@ export class Bound implements Maker {
   _ended(attempt: Attempt, how: How, value: unknown): unknown {
     return how === OK ? value : resume(this, attempt, how, value);
   }
-}
-
-function started(attempt: Attempt): Promise<unknown> {
-  const now = arrive();
-  return (now ? attempt._starts(now) : attempt)._start();
 }
 
 function refuseOther(fn: unknown): void {

@@ -87,6 +87,11 @@ export class Call {
     return this._native.state();
   }
 
+  /** Attempts issued so far. */
+  get attempts(): number {
+    return this._native.attempts();
+  }
+
   /** The receipts so far, and the `call_ended` record once it has ended. */
   get records(): Receipt[] {
     return JSON.parse(this._native.lines()).map((line: string) => JSON.parse(line));
