@@ -3,6 +3,7 @@ import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Run } from "./guards.js";
 import { Ids } from "./ids.js";
+import { unwatch, type Watcher, watch } from "./signals.js";
 import { join, leave, type Timed } from "./timers.js";
 
 /** What is known of an attempt before it begins. For a first attempt it is the same in every call of a policy. */
@@ -35,18 +36,17 @@ export interface Maker {
 export type AttemptFunction<T> = (attempt: Attempt) => T;
 
 /** One attempt, as its function sees it. Durations are in milliseconds. */
-export class Attempt implements Timed {
+export class Attempt implements Timed, Watcher {
   /** @internal */
   _place = -1;
   /** @internal When its time is up; in a burst, not known at once. */
-  _due = Number.POSITIVE_INFINITY;
+  _due: number | undefined = undefined;
   /** @internal What still runs of it is no part of it. */
   _over = false;
   /** @internal The names of its call, if somebody has asked. */
   _ids: Ids | undefined = undefined;
   private _resolve: ((answer: unknown) => void) | undefined = undefined;
   private _controller: AbortController | undefined = undefined;
-  private _listening = false;
   private _cutBy: unknown[] | undefined = undefined;
 
   /** @internal */
@@ -74,7 +74,7 @@ export class Attempt implements Timed {
 
   /** How long a connection may take to open; never more than `timeout`. */
   get connectTimeout(): number {
-    return Math.min(this._facts._connectNs ?? Number.POSITIVE_INFINITY, this._facts._timeoutNs) / 1e6;
+    return Math.min(this._facts._connectNs ?? this._facts._timeoutNs, this._facts._timeoutNs) / 1e6;
   }
 
   /** What is left of its timeout. */
@@ -119,8 +119,8 @@ export class Attempt implements Timed {
 
   /** @internal When its time is up. */
   _ends(): number {
-    if (this._due === Number.POSITIVE_INFINITY) this._starts(clock.now());
-    return this._due;
+    if (this._due === undefined) this._starts(clock.now());
+    return this._due as number;
   }
 
   /** @internal When it began. */
@@ -129,8 +129,8 @@ export class Attempt implements Timed {
   }
 
   /** @internal */
-  _starts(now: number): this {
-    this._due = now + this._facts._timeoutNs;
+  _starts(now: number | undefined): this {
+    if (now !== undefined) this._due = now + this._facts._timeoutNs;
     return this;
   }
 
@@ -178,23 +178,20 @@ export class Attempt implements Timed {
   _settle(): void {
     this._ends();
     const { _signal: signal } = this._maker;
-    if (!signal || this._listening) return;
-    if (signal.aborted) {
-      this.handleEvent();
-    } else {
-      this._listening = true;
-      signal.addEventListener("abort", this);
-    }
+    if (!signal) return;
+    watch(signal, this);
+    if (signal.aborted) this._aborted();
   }
 
   /** @internal The caller's signal aborts. */
-  handleEvent(): void {
+  _aborted(): void {
     this._cancel(this._maker._signal?.reason);
   }
 
   private _end(how: How, value: unknown): void {
     this._over = true;
-    if (this._listening) this._maker._signal?.removeEventListener("abort", this);
+    const { _signal: signal } = this._maker;
+    if (signal) unwatch(signal, this);
     try {
       this._resolve?.(this._maker._ended(this, how, value));
     } catch (fault) {

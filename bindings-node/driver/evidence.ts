@@ -16,13 +16,8 @@ const STATUS = paths("status statusCode response.status response.statusCode $met
 const HEADERS = paths("headers response.headers responseHeaders $response.headers");
 const BODY = paths("error response.data responseBody body response.body data");
 
-// gRPC's statuses are numbers.
-const GRPC = (
-  "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED " +
-  "RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS " +
-  "UNAUTHENTICATED"
-).split(" ");
-
+// gRPC's statuses are numbers; its message starts with number and name.
+const GRPC = /^\d+ ([A-Z_]+): /;
 const OS_CODE = /^(E[A-Z\d]+|EAI_\w+|(UND_)?ERR_\w+|[A-Z_]*CERT[A-Z_]*|[A-Z_]*SIGNATURE)$/;
 const CANCELLED = /^(AbortError|APIUserAbortError|CanceledError|ABORT_ERR|ERR_CANCELED)$/;
 // A fetch that found no server says so in prose: Chromium, Firefox, Safari, Node, Deno, Bun; and one that was cut.
@@ -99,7 +94,7 @@ function answer(link: unknown): Record<string, unknown> | undefined {
 function codeOf(link: unknown): string | undefined {
   const code = get(link, "code");
   if (get(link, "$metadata")) return text(get(link, "name"));
-  if (typeof code === "number" && typeof get(link, "details") === "string") return GRPC[code];
+  if (typeof code === "number" && get(link, "details") !== undefined) return GRPC.exec(messageOf(link))?.[1];
   const word = text(code);
   return word && !OS_CODE.test(word) ? word : undefined;
 }

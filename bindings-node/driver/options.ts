@@ -33,9 +33,6 @@ const CHECKS: { readonly [name in keyof CallOptions]-?: Check } = {
   unmask: [Array.isArray, "a list of names"],
 };
 
-// What has to be known before an attempt fails.
-const EARLY = ["traceId", "idempotencyKey", "guards", "run", "sink", "onEvent", "targets"] as const;
-
 /** These options with what is given over them, checked. */
 export function merged(policy: Policy, options: Options, given: CallOptions): Options {
   const out: Record<string, unknown> = { ...options };
@@ -44,8 +41,9 @@ export function merged(policy: Policy, options: Options, given: CallOptions): Op
     if (value === undefined) continue;
     const check = CHECKS[name as keyof CallOptions];
     if (!check) throw new ConfigError(name, typeof value, `no such option; the options are ${Object.keys(CHECKS)}`);
-    const [passes, allowed] = typeof check === "string" ? [() => typeof value === check, `a ${check}`] : check;
-    if (value !== null && !passes(value)) throw new ConfigError(name, String(value), allowed);
+    if (value !== null && !(typeof check === "string" ? typeof value === check : check[0](value))) {
+      throw new ConfigError(name, String(value), typeof check === "string" ? `a ${check}` : check[1]);
+    }
     out[name] = value ?? undefined;
   }
   for (const id in given.targets) {
@@ -56,8 +54,8 @@ export function merged(policy: Policy, options: Options, given: CallOptions): Op
 }
 
 /** Nothing here has to be known before an attempt fails. */
-export function isPlain(options: Options): boolean {
-  return EARLY.every((name) => options[name] === undefined);
+export function isPlain(o: Options): boolean {
+  return (o.traceId ?? o.idempotencyKey ?? o.guards ?? o.run ?? o.sink ?? o.onEvent ?? o.targets) === undefined;
 }
 
 function isSeed(value: unknown): boolean {

@@ -156,8 +156,9 @@ export class Session implements Maker {
       resumeIn !== undefined && `may work in ${Math.ceil(resumeIn)} ms`,
       disposition === "human" && "needs a person",
     ].filter(Boolean);
-    const cancelled = stopReason === "cancelled";
-    if (cancelled) note.unshift(this._cancelled);
+    // An attempt may also end with a cancellation of its own, which is an error like any other.
+    const cancelled = stopReason === "cancelled" && this._cancelled;
+    if (cancelled) note.unshift(cancelled);
     const trace = this._trace(note.join("; "));
     const details = { stopReason, attempts, failure, resumeIn, trace };
     const failed = this._failed;

@@ -9,8 +9,8 @@ import { clock, REAL, timerSays } from "./clock.js";
 
 /** Something that is to happen at a moment, unless it leaves the list before. */
 export interface Timed {
-  /** When, in nanoseconds on the driver's clock. */
-  _due: number;
+  /** When, in nanoseconds on the driver's clock; in a burst not known before the sweep. */
+  _due: number | undefined;
   /** Its place in the list; below zero outside of it. */
   _place: number;
   /** Its time has come. It has left the list. */
@@ -19,9 +19,11 @@ export interface Timed {
   _settle?(): void;
 }
 
+const NEVER = Number.POSITIVE_INFINITY;
+
 const list: Timed[] = [];
 let timer: unknown;
-let armedFor = Number.POSITIVE_INFINITY;
+let armedFor = NEVER;
 // Which timers were in force then: a test may have put its own in place since, or taken them away.
 let armedWith: unknown;
 let sweptWith: unknown;
@@ -33,14 +35,14 @@ let burstEnds = 0;
 
 const LONGEST = 2 ** 31 - 1;
 
-/** The time at which an attempt starts; in a burst infinity: it is seen to at the end of the turn. */
-export function arrive(): number {
+/** The time at which an attempt starts; nothing in a burst, where it is seen to at the end of the turn. */
+export function arrive(): number | undefined {
   if (++arrived > BURST && clock === REAL) {
     if (sweptWith !== setTimeout) {
       sweptWith = setTimeout;
       setTimeout(sweep, 0);
     }
-    return Number.POSITIVE_INFINITY;
+    return undefined;
   }
   const now = clock.now();
   if (now > burstEnds) {
@@ -53,7 +55,7 @@ export function arrive(): number {
 /** Joins the list. Without a moment it is due at, the sweep gives it one. */
 export function join(timed: Timed): void {
   timed._place = list.push(timed) - 1;
-  if (timed._due === Number.POSITIVE_INFINITY) return;
+  if (timed._due === undefined) return;
   timed._settle?.();
   if (armedWith !== setTimeout) rearm();
   else if (timed._due < armedFor) arm(timed._due);
@@ -77,7 +79,7 @@ export function leave(timed: Timed): boolean {
 /** Does what is due. */
 export function look(): void {
   const now = clock.now();
-  for (const timed of list.filter((one) => one._due <= now)) if (leave(timed)) timed._fire();
+  for (const timed of list.filter((one) => (one._due ?? NEVER) <= now)) if (leave(timed)) timed._fire();
   rearm();
 }
 
@@ -89,16 +91,16 @@ function sweep(): void {
 }
 
 function rearm(): void {
-  let next = Number.POSITIVE_INFINITY;
-  for (const timed of list) next = Math.min(next, timed._due);
+  let next = NEVER;
+  for (const timed of list) next = Math.min(next, timed._due ?? NEVER);
   disarm();
-  if (list.length > 0) arm(next);
+  if (next < NEVER) arm(next);
 }
 
 function disarm(): void {
   clearTimeout(timer as number);
   timer = undefined;
-  armedFor = Number.POSITIVE_INFINITY;
+  armedFor = NEVER;
 }
 
 function arm(moment: number): void {

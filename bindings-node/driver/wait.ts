@@ -1,5 +1,6 @@
 /** A wait that can be ended early, and that goes on while the browser is offline. */
 import { clock } from "./clock.js";
+import { unwatch, watch } from "./signals.js";
 import { join, leave, type Timed } from "./timers.js";
 
 /** A wait under way. */
@@ -18,6 +19,7 @@ export function waitFor(ns: number, signal: AbortSignal | undefined, latest: () 
   const over = new Promise<void>((resolve) => {
     const now = clock.now();
     let parked = false;
+    const watcher = { _aborted: () => end() };
     const timed: Timed = {
       _due: now + ns,
       _place: -1,
@@ -31,11 +33,11 @@ export function waitFor(ns: number, signal: AbortSignal | undefined, latest: () 
     };
     end = () => {
       leave(timed);
-      signal?.removeEventListener("abort", end);
+      if (signal) unwatch(signal, watcher);
       if (parked) removeEventListener("online", end);
       resolve();
     };
-    signal?.addEventListener("abort", end);
+    if (signal) watch(signal, watcher);
     join(timed);
     if (signal?.aborted) end();
   });

@@ -12,7 +12,7 @@ export function loadAddon(): Engine & { now(): number } {
   const faults: unknown[] = [];
   for (const abi of ABIS[platform] ?? [""]) {
     const name = `${platform}-${arch}${abi}`;
-    for (const place of [`../../npm/${name}/reprieve.node`, `reprieve-${name}`]) {
+    for (const place of [`../../npm/${name}/index.js`, `reprieve-${name}`]) {
       try {
         const addon: Addon = require(place);
         if (addon.version() === VERSION) return addon;

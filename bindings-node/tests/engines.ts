@@ -7,6 +7,6 @@ import type * as addon from "../gen/native.js";
 
 const require = createRequire(import.meta.url);
 
-const native: typeof addon = require("../npm/linux-x64-gnu/reprieve.node");
+const native: typeof addon = require("../npm/linux-x64-gnu/index.js");
 
 export const engines: Record<string, Engine> = { native, wasm: load() };

@@ -97,16 +97,16 @@ pub struct Retrying {
     driver: Py<PyAny>,
     /// Nothing but the policy bounds the calls: no guard, sink, listener, run or other option.
     plain: bool,
-    /// The function becomes a method where it stands in a class; a builtin or a callable object does not.
-    binds: bool,
+    /// It is a Python function, which becomes a method where it stands in a class.
+    is_function: bool,
 }
 
 #[pymethods]
 impl Retrying {
     #[new]
     fn new(function: &Bound<'_, PyAny>, owner: Py<PyAny>, driver: Py<PyAny>, plain: bool) -> PyResult<Retrying> {
-        let binds = function.get_type().hasattr("__get__")?;
-        Ok(Retrying { function: function.clone().unbind(), owner, driver, plain, binds })
+        let is_function = function.get_type().is(function_type(function.py())?);
+        Ok(Retrying { function: function.clone().unbind(), owner, driver, plain, is_function })
     }
 
     #[pyo3(signature = (*args, **kwargs))]
@@ -130,21 +130,30 @@ impl Retrying {
                 let started = (began, error.into_value(py), ids);
                 self.driver.bind(py).call1((&self.owner, function, args, kwargs, started))
             }
-            Ok(value) if value.get_type().is(coroutine_type(py)?) => refuse_coroutine(function, &value),
+            Ok(value) if value.get_type().is(coroutine_type(py)?) => {
+                adopt(py)?.call1((&self.owner, function, args, kwargs, value))
+            }
             other => other,
         }
     }
 
-    /// A method, where it stands in a class.
+    /// Where it stands in a class: a method, if the function itself would be one. A builtin or an object is not.
     fn __get__<'py>(
         slf: &Bound<'py, Self>,
         instance: Option<&Bound<'py, PyAny>>,
-        _owner: Option<&Bound<'py, PyAny>>,
+        owner: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Some(instance) = instance.filter(|i| slf.get().binds && !i.is_none()) else {
-            return Ok(slf.clone().into_any());
+        let function = slf.get().function.bind(slf.py());
+        let binds = |instance| match function.get_type().getattr_opt("__get__")? {
+            Some(get) => PyResult::Ok(!get.call1((function, instance, owner))?.is(function)),
+            None => Ok(false),
         };
-        method_type(slf.py())?.call1((slf, instance))
+        match instance.filter(|i| !i.is_none()) {
+            Some(instance) if slf.get().is_function || binds(instance)? => {
+                method_type(slf.py())?.call1((slf, instance))
+            }
+            _ => Ok(slf.clone().into_any()),
+        }
     }
 
     /// By its name, as functions are pickled.
@@ -199,14 +208,20 @@ fn greenlets(py: Python<'_>) -> PyResult<bool> {
     Ok(FOUND.load(Ordering::Relaxed))
 }
 
-/// A plain function that answers a coroutine: the driver says why that cannot be retried.
-fn refuse_coroutine<'py>(function: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    function.py().import("reprieve._functions")?.getattr("refuse_coroutine")?.call1((function, value))
+/// What goes on with a plain function that has answered a coroutine, as the methods of async clients do.
+fn adopt(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static ADOPT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    ADOPT.import(py, "reprieve._aio", "adopt")
 }
 
 fn coroutine_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static COROUTINE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     COROUTINE.import(py, "types", "CoroutineType")
+}
+
+fn function_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static FUNCTION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    FUNCTION.import(py, "types", "FunctionType")
 }
 
 fn method_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import operator
@@ -93,6 +94,7 @@ class Shop:
         return n + self.stock
 
 
+@pytest.mark.filterwarnings("ignore:functools.partial will be:FutureWarning")
 def test_methods_bind_as_the_function_itself_would() -> None:
     shop = Shop()
     assert shop.method(3) == (shop, 3)
@@ -127,15 +129,33 @@ def test_a_class_with_an_async_call_is_a_class() -> None:
     assert inspect.iscoroutinefunction(at_once()(Client()))
 
 
-def test_a_plain_function_that_answers_a_coroutine_is_refused(recwarn: pytest.WarningsRecorder) -> None:
+@pytest.mark.parametrize("options", [{}, {"idempotency_key": "k"}], ids=["happy path", "with options"])
+def test_a_plain_function_that_answers_a_coroutine_is_awaited_under_the_policy(options: dict[str, Any]) -> None:
+    """The methods of async clients are plain functions around one: what they answer is the attempt."""
+    seen: list[int] = []
+
+    async def ask() -> str:
+        attempt = current_attempt()
+        assert attempt is not None
+        seen.append(attempt.number)
+        if len(seen) < 3:
+            raise TimeoutError
+        return "answer"
+
+    policy = at_once().bind(**options)
+    assert asyncio.run(policy.call(lambda: ask())) == "answer"
+    assert seen == [1, 2, 3]
+    seen.clear()
+    result = asyncio.run(policy.execute(lambda: ask()))
+    assert (result.value, result.attempts, seen) == ("answer", 3, [1, 2, 3])
+
+
+def test_a_started_thread_cannot_await(recwarn: pytest.WarningsRecorder) -> None:
     async def ask() -> int:
         return 1
 
-    for policy in (at_once(), at_once().bind(idempotency_key="k")):  # with and without the happy path
-        with pytest.raises(TypeError, match="coroutine function itself"):
-            policy.call(lambda: ask())
-    with pytest.raises(TypeError, match="coroutine function itself"):
-        at_once(retry_on=["timeout"]).call(Script(TimeoutError(), ask()))
+    with pytest.raises(TypeError, match="answered a coroutine"):
+        at_once().start(lambda: ask()).result()
     assert not recwarn.list
 
 

@@ -3,11 +3,8 @@ import type { Engine } from "../../bindings-node/driver/engine.js";
 import base64 from "../gen/inlined.js";
 import { instantiate } from "./engine.js";
 
-let engine: Engine | undefined;
-
 export function load(): Engine {
-  engine ??= instantiate(new WebAssembly.Module(decoded()));
-  return engine;
+  return instantiate(new WebAssembly.Module(decoded()));
 }
 
 // Not by `Uint8Array.from(text, ...)`: that iterates, and is ten times slower; a page would stutter.

@@ -10,7 +10,7 @@ const require = createRequire(import.meta.url);
 export const engines = {
   native: async () => {
     const { platform, arch } = process;
-    return require(`${ROOT}bindings-node/npm/${platform}-${arch}${ABIS[platform] ?? ""}/reprieve.node`);
+    return require(`${ROOT}bindings-node/npm/${platform}-${arch}${ABIS[platform] ?? ""}/index.js`);
   },
   wasm: async () => {
     const folder = await bundle("wasm", ["bindings-wasm/entry/inlined.ts"], "node");

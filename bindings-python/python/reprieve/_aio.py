@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native, _on_asyncio
 from ._clock import clock
@@ -41,6 +41,13 @@ def backend() -> Any:
     raise RuntimeError("reprieve drives coroutines in tasks of asyncio and trio; this is none")
 
 
+class Answered(NamedTuple):
+    """A plain function's attempt has answered a coroutine, which is yet to run."""
+
+    action: Action
+    coroutine: Coroutine[Any, Any, Any]
+
+
 async def run(
     owner: Caller,
     function: Callable[..., Awaitable[Any]],
@@ -51,13 +58,38 @@ async def run(
     """Awaits the function until the machine says it is enough; `started` is a first attempt that has failed."""
     session = Session(owner, started=started)
     try:
-        action = await drive(session, function, args, kwargs, started)
-        if action.kind == "done":
-            return session.value
-        raise session.give_up(action)
+        return await go_on(session, function, args, kwargs, started)
+    finally:
+        del session, started
+
+
+async def adopt(
+    owner: Caller,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None,
+    coroutine: Coroutine[Any, Any, Any],
+) -> Any:
+    """Goes on with a plain function that has answered this coroutine when it was called first."""
+    session = Session(owner)
+    answered = Answered(session.begin(), coroutine)
+    return await go_on(session, function, args, kwargs or {}, answered=answered)
+
+
+async def go_on(
+    session: Session,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    first: Started | None = None,
+    answered: Answered | None = None,
+) -> Any:
+    """The rest of a call, to its value or exception."""
+    try:
+        return session.finish(await drive(session, function, args, kwargs, first, answered))
     finally:
         session.close()
-        del session, started
+        del session, first
 
 
 async def drive(
@@ -66,17 +98,19 @@ async def drive(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     first: Started | None = None,
+    answered: Answered | None = None,
 ) -> Action:
     """The loop. Answers the action that ended the call."""
-    loop = backend()
     try:
-        action = _first(session, first) if first else session.begin()
+        loop = backend()
+        action = answered.action if answered else _first(session, first) if first else session.begin()
         del first
         while True:
             if action.kind == "attempt":
                 attempt = session.attempt(action)
+                awaited, answered = session.function(function) if answered is None else _answer(answered), None
                 try:
-                    value = await loop.attempt(session, session.function(function), args, kwargs, attempt)
+                    value = await loop.attempt(session, awaited, args, kwargs, attempt)
                 except TimedOut:
                     action = session.timed_out()
                 except Abandoned:
@@ -95,6 +129,15 @@ async def drive(
     except BaseException:
         session.stopped_outside()
         raise
+    finally:
+        if answered is not None:  # the call ended before its coroutine ran
+            answered.coroutine.close()
+
+
+def _answer(answered: Answered) -> Callable[..., Awaitable[Any]]:
+    """The coroutine that is there already, as the function of its attempt."""
+    coroutine = answered.coroutine
+    return lambda *_args, **_kwargs: coroutine
 
 
 def _first(session: Session, first: Started) -> Action:
@@ -138,8 +181,8 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
         if here.loop() is not loop:
             here = deadlines = _on_asyncio.deadlines_of(loop)
         attempt = here.active[task] = Attempt(first, began)
-        if cancelling is not None:
-            attempt.cancelling = cancelling(task)
+        if cancelling is not None and (before := cancelling(task)):
+            attempt.cancelling = before
         if began + timeout_ns < here.armed_for:
             here.arm(began + timeout_ns)
         token = set_current(attempt)

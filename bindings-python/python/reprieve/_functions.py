@@ -26,16 +26,6 @@ def refuse_generators(function: object) -> None:
             )
 
 
-def refuse_coroutine(function: object, value: object) -> None:
-    """A plain function that answers a coroutine would be awaited outside of the policy, and never be retried."""
-    if inspect.iscoroutine(value):
-        value.close()
-        raise TypeError(
-            f"{function!r} is a plain function and answered a coroutine, which would run outside of the policy: "
-            "hand over the coroutine function itself, or make it `async def`"
-        )
-
-
 def _bodies(function: object) -> tuple[object, object]:
     """What runs when this is called: the function inside of partials, and the `__call__` of an object."""
     inner: Any = function

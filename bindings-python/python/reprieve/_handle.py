@@ -104,7 +104,14 @@ class Handle(Generic[T]):
     def _run(self) -> None:
         assert self._drive is not None
         try:
-            self._result = self._session.result(self._drive())
+            end = self._drive()
+            if isinstance(end, _aio.Answered):
+                end.coroutine.close()
+                self._session.stopped_outside()
+                raise TypeError(
+                    "a plain function was started and answered a coroutine: start an `async def` that awaits it"
+                )
+            self._result = self._session.result(end)
         except BaseException as crash:
             self._crash = crash
         finally:
@@ -120,6 +127,7 @@ class Handle(Generic[T]):
             raise
         finally:
             self._finish()
+            del self
 
     def _finish(self) -> None:
         self._session.close()

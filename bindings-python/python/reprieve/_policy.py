@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from . import _aio, _driver, _native
+from ._aio import Answered
 from ._attempts import Attempts
 from ._functions import is_coroutine_function, refuse_generators
 from ._guards import Guards
@@ -19,6 +20,7 @@ from ._session import Session, classified
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from ._native import Action
     from .types import CallOptions, PolicyFields, PresetName
 
 P = ParamSpec("P")
@@ -111,20 +113,20 @@ class Bound:
         (False, 'not_retryable', 1)
         """
         refuse_generators(function)
+        session = Session(self, recorded=True)
         if is_coroutine_function(function):
-            return self._execute_async(function, args, kwargs)
-        session = Session(self, recorded=True)
+            return _execute_async(session, function, args, kwargs)
+        end: Action | Answered | None = None
         try:
-            return session.result(_driver.drive(session, function, args, kwargs))
+            end = _driver.drive(session, function, args, kwargs)
+            return (
+                _execute_async(session, function, args, kwargs, end)
+                if isinstance(end, Answered)
+                else session.result(end)
+            )
         finally:
-            session.close()
-
-    async def _execute_async(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Result[Any]:
-        session = Session(self, recorded=True)
-        try:
-            return session.result(await _aio.drive(session, function, args, kwargs))
-        finally:
-            session.close()
+            if not isinstance(end, Answered):
+                session.close()
 
     @overload
     def start(
@@ -253,3 +255,12 @@ class Policy(Bound):
 
     def __repr__(self) -> str:
         return f"<Policy {self._native.summary}>"
+
+
+async def _execute_async(
+    session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], answered: Answered | None = None
+) -> Result[Any]:
+    try:
+        return session.result(await _aio.drive(session, function, args, kwargs, answered=answered))
+    finally:
+        session.close()

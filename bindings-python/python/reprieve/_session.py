@@ -79,6 +79,15 @@ class Session:
         self._reset_to = CURRENT.set(self._attempt)
         return self._attempt
 
+    def hide(self) -> None:
+        """The attempt is no longer visible to what runs here."""
+        attempt, self._attempt = self._attempt, None
+        if attempt is None:
+            return
+        attempt.ended = True
+        with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
+            CURRENT.reset(self._reset_to)
+
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function of the attempt's target."""
         targets = self.options.targets
@@ -86,14 +95,14 @@ class Session:
 
     def succeeded(self, value: Any) -> Action:
         """The attempt under way has a value."""
-        self._close_attempt()
+        self.hide()
         self.value, self.error = value, None
         usage = usage_of(value) if self._recorded else None
         return self._outcome({"success": {}, "usage": usage} if usage else _SUCCESS)
 
     def failed(self, error: Exception) -> Action:
         """The attempt under way raised."""
-        self._close_attempt()
+        self.hide()
         self.error = error
         if self.cancelled():
             self.call.cancel(clock().now())
@@ -102,14 +111,14 @@ class Session:
     def timed_out(self) -> Action:
         """The attempt under way was cancelled at its timeout, and has unwound."""
         seconds = self._attempt.timeout if self._attempt else self.policy.first_timeout_ns / 1e9
-        self._close_attempt()
+        self.hide()
         message = f"attempt {self.call.attempts} took longer than {seconds:.3g} s"
         self.error = AttemptTimeout(message, attempts=self.call.attempts)
         return self._outcome({"failure": {"kind": "timeout", "message": message}})
 
     def abandoned(self) -> Action:
         """The attempt under way was cancelled: by the run, the event or the handle, or from outside."""
-        self._close_attempt()
+        self.hide()
         self.call.cancel(clock().now())
         return self._outcome({"failure": {"kind": "cancelled"}})
 
@@ -119,7 +128,7 @@ class Session:
             self.abandoned()
         elif self.call.state != "ended":
             self._told(self.call.cancel(clock().now()))
-        self._close_attempt()
+        self.hide()
 
     def cancelled(self) -> bool:
         """Somebody cancelled the call: its event, its handle or its run."""
@@ -156,13 +165,19 @@ class Session:
     def close(self) -> None:
         """Lets go of what would keep frames alive, and leaves the run."""
         self.error = None
-        self._close_attempt()
+        self.hide()
         if self.run is not None:
             self.run._part(self.wake)
 
     def trace(self) -> Trace:
         """The records so far."""
         return Trace(self.call.trace_id, self.call.lines())
+
+    def finish(self, action: Action) -> Any:
+        """The end as people write it: the value, or the exception raised."""
+        if action.kind == "done":
+            return self.value
+        raise self.give_up(action)
 
     def result(self, action: Action) -> Result[Any]:
         """The end as a value."""
@@ -237,15 +252,6 @@ class Session:
             heard=options.on_event is not None,
             unmask=unmask,
         )
-
-    def _close_attempt(self) -> None:
-        """Hides the attempt."""
-        attempt, self._attempt = self._attempt, None
-        if attempt is None:
-            return
-        attempt.ended = True
-        with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
-            CURRENT.reset(self._reset_to)
 
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
         text = outcome if isinstance(outcome, str) else as_json(outcome)

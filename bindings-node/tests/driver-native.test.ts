@@ -1,0 +1,3 @@
+import { suite } from "./driver-suite.js";
+
+suite("native");
