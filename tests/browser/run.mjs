@@ -13,6 +13,7 @@ import { basename, dirname } from "node:path";
 import { parseArgs } from "node:util";
 
 import { bundle } from "../js/bundle.mjs";
+import { deadline } from "../js/deadline.mjs";
 import { ROOT, TESTS } from "../js/paths.mjs";
 import { launch } from "./chromium.mjs";
 import { serve } from "./server.mjs";
@@ -83,11 +84,16 @@ const checks = {
   },
 };
 
-const folders = { "/js/vectors/": "", "/js/pages/": "", "/reprieve-wasm/": `${ROOT}bindings-wasm/dist/`, "/pages/": `${TESTS}browser/pages/`, "/tests/vectors/": `${TESTS}vectors/` };
-if (options.identity) folders["/identity/"] = `${dirname(options.identity)}/`;
+deadline(300);
 const source = (name) => `tests/browser/pages/${name}.ts`;
-folders["/js/pages/"] = await bundle("pages", ["csp", "worker", "identity"].map(source));
-folders["/js/vectors/"] = await bundle("vectors", [source("vectors")], "browser", { plugins: [forPages] });
+const folders = {
+  "/js/vectors/": await bundle("vectors", [source("vectors")], "browser", { plugins: [forPages] }),
+  "/js/pages/": await bundle("pages", ["csp", "worker", "identity"].map(source)),
+  "/reprieve-wasm/": `${ROOT}bindings-wasm/dist/`,
+  "/pages/": `${TESTS}browser/pages/`,
+  "/tests/vectors/": `${TESTS}vectors/`,
+  ...(options.identity && { "/identity/": `${dirname(options.identity)}/` }),
+};
 
 const server = await serve(folders);
 const browser = await launch();

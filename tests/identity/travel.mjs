@@ -21,12 +21,14 @@ import * as reprieve from "../../bindings-node/dist/node/native.js";
 import { launch } from "../browser/chromium.mjs";
 import { serve } from "../browser/server.mjs";
 import { bundle } from "../js/bundle.mjs";
+import { deadline } from "../js/deadline.mjs";
 import { TESTS } from "../js/paths.mjs";
 import { leg } from "./leg.mjs";
 
 const { values: options } = parseArgs({ options: { python: { type: "string", default: "python3" } } });
 const { legs, ...call } = JSON.parse(readFileSync(`${TESTS}identity/travel.json`, "utf8"));
 
+deadline(120);
 const pages = await bundle("travel", ["tests/browser/pages/travel.ts"]);
 const server = await serve({ "/js/travel/": pages, "/pages/": `${TESTS}browser/pages/` });
 const browser = await launch();

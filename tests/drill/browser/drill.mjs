@@ -10,11 +10,13 @@
 import { launch } from "../../browser/chromium.mjs";
 import { serve } from "../../browser/server.mjs";
 import { bundle } from "../../js/bundle.mjs";
+import { deadline } from "../../js/deadline.mjs";
 import { TESTS } from "../../js/paths.mjs";
 import { command, finish } from "../js/command.mjs";
 import { openGateway } from "../node/places.mjs";
 
 const options = command();
+deadline(180);
 const page = await bundle("drill", ["tests/drill/browser/page.mjs"]);
 const server = await serve({ "/js/drill/": page, "/drill/": `${TESTS}drill/browser/` });
 const gateway = await openGateway(options.gateway);

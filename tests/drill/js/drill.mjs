@@ -1,5 +1,5 @@
 /** A whole drill: every scenario with every client that can play it, some at once; the rows and receipts come out. */
-import { differences, hidden } from "./check.mjs";
+import { differences, hidden, resent } from "./check.mjs";
 import { drillId, play, stats, stepsOf } from "./play.mjs";
 import { expectedWords, seenWords } from "./words.mjs";
 
@@ -18,7 +18,8 @@ export async function drill({ place, clients, scenarios, atOnce, onRow }) {
       const { rows: found, seen } = await played(place, client, scenario);
       next.rows = found;
       next.lines = seen.flatMap(({ calls }) => calls.flatMap((call) => call.lines));
-      attempts[drillId(scenario, client.name)] = sum(seen.flatMap(({ calls }) => calls.map(({ ended }) => ended.attempts ?? 0)));
+      const made = seen.map((step) => resent(step) + sum(step.calls.map(({ ended }) => ended.attempts ?? 0)));
+      attempts[drillId(scenario, client.name)] = sum(made);
       found.forEach(onRow);
     }
   };
@@ -56,6 +57,7 @@ function resultOf(expect, seen) {
     attempts: seen.calls.map(({ ended }) => ended.attempts),
     elapsed_ms: seen.calls.map((call) => Math.round(call.elapsed_ms * 10) / 10),
     requests: Object.fromEntries(asked.map(([target, requests]) => [target, requests.length])),
+    ...(resent(seen) > 0 && { resent: resent(seen) }),
     differences: differences(expect, seen),
   };
 }

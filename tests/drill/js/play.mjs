@@ -2,7 +2,7 @@
  * Plays a scenario with a client, and writes down what was seen: as `../python/play.py`, in Node and on a page.
  *
  * A `place` is where it is played: `reprieve`, the addresses `gateway` and `backlog`, and `promptVersion`. A client is
- * `{name, ask(question, attempt), text(answer), isOwn(error), executes, counts, can}`.
+ * `{name, ask(question, attempt), text(answer), isOwn(error), executes, counts, resends, can}`.
  */
 
 /** What the gateway knows the requests of a play by. */
@@ -35,9 +35,9 @@ export async function play(place, client, scenario) {
     const calls = await callsOf(place, client, scenario, step, bound);
     const after = await requests(place, client, scenario);
     const fresh = Object.entries(after).map(([target, all]) => [target, all.slice(before[target].length)]);
-    const { name, isOwn, counts } = client;
+    const { name, isOwn, counts, resends } = client;
     const breaker = guards.breakerState(policy) ?? null;
-    seen.push({ client: name, isOwn, counts, calls, requests: Object.fromEntries(fresh), breaker });
+    seen.push({ client: name, isOwn, counts, resends, calls, requests: Object.fromEntries(fresh), breaker });
   }
   return seen;
 }

@@ -11,8 +11,14 @@ export function* tableOf(rows) {
     const attempts = unique(group.flatMap((row) => row.attempts ?? []));
     const failed = group.some((row) => !row.pass);
     yield `${cells([title, expected, seen, attempts, span(group)])} ${failed ? "FAIL" : "PASS"}`;
+    for (const { client, resent } of group) if (resent) yield `    ${client}: ${resentWords(resent)}`;
     for (const { client, differences } of group) for (const difference of differences) yield `    ${client}: ${difference}`;
   }
+}
+
+/** What nobody asked for, and nobody can forbid. */
+export function resentWords(count) {
+  return `${count} request${count === 1 ? "" : "s"} sent again by the browser itself, on another connection`;
 }
 
 /** Rows of the same step, whoever's they are. */

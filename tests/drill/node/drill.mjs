@@ -7,6 +7,7 @@
  * in it; writes `node-receipts.jsonl` and `node.json`. Exits with 1 if anything differs from `scenarios.json`.
  */
 import * as reprieve from "../../../bindings-node/dist/node/index.js";
+import { deadline } from "../../js/deadline.mjs";
 import { command, finish } from "../js/command.mjs";
 import { drill } from "../js/drill.mjs";
 import { clients } from "./clients.mjs";
@@ -16,6 +17,7 @@ import { openFullBacklog, openGateway } from "./places.mjs";
 const AT_ONCE = 8;
 
 const options = command();
+deadline(180);
 const gateway = await openGateway(options.gateway);
 const backlog = await openFullBacklog();
 try {

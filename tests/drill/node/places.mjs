@@ -12,12 +12,13 @@ export async function openGateway(binary) {
   return { url: line.split(" ").at(-1), close: () => child.stdin.end() };
 }
 
-// Listens, says where, and then never looks at its socket again.
+// Listens, says where, and then never looks at its socket again; it ends by itself should nobody end it.
 const LISTENER = `
   const server = require("node:net").createServer();
   server.listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => {
     require("node:fs").writeSync(1, server.address().port + "\\n");
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300_000);
+    process.exit();
   });`;
 
 /** A connection that has not come about after so many milliseconds never will. */
