@@ -67,6 +67,27 @@ const checks = {
     return `the caller's own error, with a note: ${note}`;
   },
 
+  async offline(open) {
+    const page = await open("offline");
+    await page.evaluate("loaded");
+    try {
+      await page.context().setOffline(true);
+      await page.evaluate("start(10_000)");
+      await page.waitForTimeout(500);
+      assert.equal(await page.evaluate("attempts"), 1, "an attempt was burnt");
+      await page.context().setOffline(false);
+      const { value, attempts, latency } = await page.evaluate("end()");
+      assert.deepEqual({ value, attempts }, { value: 200, attempts: 2 });
+      await page.context().setOffline(true);
+      await page.evaluate("start(700)");
+      const end = await page.evaluate("end()");
+      assert.deepEqual([end.stopReason, end.attempts], ["deadline_exceeded", 1]);
+      return `the wait went on until the browser was online again, ${latency} ms, or the deadline, ${end.latency} ms`;
+    } finally {
+      await page.context().setOffline(false);
+    }
+  },
+
   async vectors(open) {
     const page = await open("vectors");
     const results = await page.evaluate("runAll()");
@@ -85,7 +106,7 @@ const checks = {
 };
 
 deadline(300);
-const source = (name) => `tests/browser/pages/${name}.ts`;
+const source = (name) => `tests/browser/pages/${name}.mjs`;
 const folders = {
   "/js/vectors/": await bundle("vectors", [source("vectors")], "browser", { plugins: [forPages] }),
   "/js/pages/": await bundle("pages", ["csp", "worker", "identity"].map(source)),

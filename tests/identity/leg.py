@@ -17,7 +17,7 @@ def leg(task: dict[str, Any]) -> dict[str, Any]:
     at, epoch = task["at_ns"], task["epoch_ns"]
 
     def wall() -> int:
-        return int(task["wall_ms"]) + at // 1_000_000
+        return int(task["wall_ms"] + at // 1_000_000)
 
     if "snapshot" in task:
         call, action = Call.restore(task["snapshot"], epoch + at, wall())

@@ -29,7 +29,7 @@ const { values: options } = parseArgs({ options: { python: { type: "string", def
 const { legs, ...call } = JSON.parse(readFileSync(`${TESTS}identity/travel.json`, "utf8"));
 
 deadline(120);
-const pages = await bundle("travel", ["tests/browser/pages/travel.ts"]);
+const pages = await bundle("travel", ["tests/browser/pages/travel.mjs"]);
 const server = await serve({ "/js/travel/": pages, "/pages/": `${TESTS}browser/pages/` });
 const browser = await launch();
 try {

@@ -1,5 +1,5 @@
 /** A call that fails once, on a page whose content security policy may forbid the engine. */
-import { engineFault, Policy, traceOf } from "./reprieve.js";
+import { engineFault, Policy, traceOf } from "./reprieve.mjs";
 
 async function calls() {
   const own = Object.assign(new Error("busy"), { status: 503 });
@@ -9,7 +9,7 @@ async function calls() {
     attempts += 1;
     throw own;
   };
-  const thrown = await policy.call(fails).catch((error: unknown) => error);
+  const thrown = await policy.call(fails).catch((error) => error);
   const made = attempts;
   const { error, trace } = await policy.execute(fails);
   const reason = traceOf(thrown)?.ended?.reason;

@@ -1,5 +1,5 @@
 /** A call in a worker: no window, no document. */
-import { retry } from "./reprieve.js";
+import { retry } from "./reprieve.mjs";
 
 let attempts = 0;
 const value = await retry(

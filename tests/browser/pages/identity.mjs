@@ -1,9 +1,9 @@
 /** The identity scripts in the browser. */
-import { load } from "../../../bindings-wasm/entry/inlined.js";
+import { load } from "../../../bindings-wasm/entry/inlined.ts";
 import { line, playAll } from "../../identity/play.mjs";
 
 Object.assign(globalThis, {
-  async identity(url: string): Promise<string> {
+  async identity(url) {
     const { count, streams } = playAll(load(), await (await fetch(url)).text());
     const bytes = await new Blob(streams).arrayBuffer();
     const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
