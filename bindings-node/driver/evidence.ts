@@ -55,7 +55,7 @@ export function factsOf(error: unknown, began = 0): Record<string, unknown> {
     wall_now_ms: clock.wall(),
     ...of(answer),
   };
-  if ([...typesOf(error), get(error, "code")].some((name) => CANCELLED.test(String(name)))) evidence.cancelled = true;
+  if ([...typesOf(chain[0]), get(error, "code")].some((name) => CANCELLED.test(String(name)))) evidence.cancelled = true;
   if (of((link) => CUT.exec(messageOf(link)))) evidence.in_stream = true;
   return evidence;
 }
@@ -73,7 +73,7 @@ export function evidenceJson(evidence: Record<string, unknown>): string {
 
 /** What the other side answered, as far as this link carries it. */
 function answer(link: unknown): Record<string, unknown> | undefined {
-  if (Object(link) !== link) return undefined;
+  if (Object(link) !== link || isBare(link as object)) return undefined;
   const status = first(link, STATUS, (found) =>
     Number.isInteger(found) && Number(found) >= 100 && Number(found) < 600 ? found : undefined,
   );
@@ -89,6 +89,15 @@ function answer(link: unknown): Record<string, unknown> | undefined {
     provider_code: code,
     provider_type: text(get(link, "type")),
   };
+}
+
+/** An `Error` with nothing but a message, as most are. */
+function isBare(link: object): boolean {
+  try {
+    return Object.getPrototypeOf(link) === Error.prototype && Object.keys(link).length === 0;
+  } catch {
+    return false;
+  }
 }
 
 function codeOf(link: unknown): string | undefined {
@@ -118,7 +127,7 @@ function messageOf(link: unknown): string {
 function typesOf(link: unknown): string[] {
   const names = new Set<unknown>();
   try {
-    for (let at = Object.getPrototypeOf(link); at; at = Object.getPrototypeOf(at)) names.add(get(at, "constructor", "name"));
+    for (let at = Object.getPrototypeOf(link); at; at = Object.getPrototypeOf(at)) names.add(get(get(at, "constructor"), "name"));
   } catch {
     // `null`, `undefined`, a proxy that refuses: no classes.
   }
