@@ -9,17 +9,19 @@ BIN := $(CURDIR)/$(VENV)/bin
 OUT := $(or $(CARGO_TARGET_DIR),target)
 PACKAGE := bindings-python
 LOCK := $(PACKAGE)/requirements-dev.txt
+NODE := bindings-node
+WASM := bindings-wasm
 DRILL := $(wildcard tests/drill/python/drill.py)
 BENCHES := $(wildcard $(PACKAGE)/benches/*.py)
 NATIVE := $(shell find core/src $(PACKAGE)/src -name '*.rs') Cargo.toml Cargo.lock core/Cargo.toml $(PACKAGE)/Cargo.toml
 
-.PHONY: help check test demo bench python gateway serve vectors lock wheel clean \
-        check-rust check-python test-rust test-python test-wheel test-identity
+.PHONY: help check test demo bench python node wasm sizes gateway serve vectors lock wheel clean \
+        check-rust check-python check-js test-rust test-python test-wheel test-js test-identity
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 
-check: check-rust check-python ## format, lints, types and the quick unit tests: seconds
+check: check-rust check-python check-js ## format, lints, types and the quick unit tests: seconds
 	@echo "check: fine"
 
 check-rust:
@@ -29,11 +31,17 @@ check-rust:
 
 check-python: $(VENV)/.installed
 	cd $(PACKAGE) && $(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
-	cd $(PACKAGE) && $(BIN)/mypy
+	$(BIN)/ruff check --quiet --config $(PACKAGE)/pyproject.toml .ci .ci/no-imports .ci/smoke-wheel tests
+	$(BIN)/ruff format --quiet --check --config $(PACKAGE)/pyproject.toml --exclude derive.py .ci .ci/no-imports .ci/smoke-wheel tests
+	cd $(PACKAGE) && $(BIN)/mypy$(if $(DRILL), && $(BIN)/mypy ../tests/drill/python)
 	cd $(PACKAGE) && $(BIN)/pyright --pythonpath $(BIN)/python
 
-test: test-rust test-python test-wheel test-identity ## everything: core, vectors, gateway, Python, READMEs, wheel, drill, identity
+test: test-rust test-python test-wheel test-js test-identity ## everything: core, vectors, gateway, Python, READMEs, wheel, drill, identity
 	@echo "test: fine"
+
+# The compiler checks both engines against what the driver asks for: they have to be there.
+check-js: node
+	cd $(NODE) && npx tsc
 
 test-rust:
 	$(PYTHON) tests/vectors/derive.py --check
@@ -50,6 +58,10 @@ test-python: python gateway
 test-wheel: wheel
 	$(BIN)/python .ci/smoke-wheel $(OUT)/wheels
 
+test-js: node sizes $(WASM)/smoke/node_modules/.package-lock.json
+	node $(NODE)/scripts/test.mjs
+	cd $(WASM)/smoke && node --test smoke.test.mjs
+
 # The same random scripts in every language: one hash each, and only one hash.
 test-identity: python
 	@mkdir -p $(OUT)/identity
@@ -64,9 +76,20 @@ demo: python gateway ## real clients against a server that misbehaves: a table, 
 
 bench: python ## what a retry costs, beside the peers: tables, and target/bench/*.json
 	cargo bench --locked -p reprieve
+	$(PYTHON) core/benches/collect.py $(OUT)
 	$(foreach bench,$(BENCHES),$(BIN)/python $(bench) &&) true
 
 python: $(VENV)/.built ## build the Python package into .venv
+
+wasm: $(NODE)/node_modules/.package-lock.json ## build the package reprieve-wasm in place
+	@rustup target list --installed | grep -q wasm32-unknown-unknown || rustup target add wasm32-unknown-unknown
+	node $(WASM)/build.mjs
+
+node: wasm ## build the package reprieve in place, with the addon of this platform
+	node $(NODE)/build.mjs
+
+sizes: wasm ## what a browser loads, and what the bytes are
+	node $(NODE)/scripts/sizes.mjs
 
 gateway: ## build the fault gateway
 	cargo build --quiet --release --locked -p gateway
@@ -90,9 +113,15 @@ lock: $(VENV)/.installed ## pin the newest versions of the development packages
 clean: ## remove what was built and set up
 	rm -rf $(VENV) $(OUT) $(PACKAGE)/python/reprieve/_native*.so
 	find $(PACKAGE) tests .ci -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf $(addprefix $(NODE)/,build dist gen node_modules) $(addprefix $(WASM)/,dist gen smoke/build smoke/node_modules)
 	rm -rf $(PACKAGE)/.mypy_cache $(PACKAGE)/.pytest_cache $(PACKAGE)/.ruff_cache
 
 # --- what is set up once, and again when what it is made from changes ---
+
+# Written by npm once everything is there.
+%/node_modules/.package-lock.json: %/package-lock.json
+	cd $* && npm ci --silent
+	@touch $@
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \

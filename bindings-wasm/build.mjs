@@ -1,28 +1,31 @@
-/** Builds the wasm module and its glue into `gen/`. */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+/** Builds the wasm module and its glue into `gen/`, and the package into `dist/`. */
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 
-import { asEngineTypes, cargo, NODE, run, TARGET, WASM } from "../bindings-node/scripts/run.mjs";
+import { commonJs, modules, types } from "../bindings-node/scripts/bundle.mjs";
+import { asEngineTypes, cargo, optimize, run, TARGET, WASM } from "../bindings-node/scripts/run.mjs";
 
 const GEN = `${WASM}gen/`;
-// Named one by one: with `--all-features` the module asks for what no engine has yet.
-const FEATURES = ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
 
 rmSync(GEN, { recursive: true, force: true });
 mkdirSync(GEN, { recursive: true });
 cargo(["-p", "reprieve-wasm", "--target", "wasm32-unknown-unknown", "--profile", "wasm"]);
 cargo(["-p", "reprieve-wasm-tool"]);
 run(`${TARGET}debug/reprieve-wasm-tool`, [`${TARGET}wasm32-unknown-unknown/wasm/reprieve_wasm.wasm`, GEN]);
-run(`${NODE}node_modules/binaryen/bin/wasm-opt`, [
-  "-Oz",
-  "--strip-producers",
-  ...FEATURES.map((name) => `--enable-${name}`),
-  `${GEN}engine_bg.wasm`,
-  "-o",
-  `${GEN}engine.wasm`,
-]);
+optimize(`${GEN}engine_bg.wasm`, `${GEN}engine.wasm`);
 
-const types = asEngineTypes(readFileSync(`${GEN}engine.d.ts`, "utf8"));
-writeFileSync(`${GEN}engine_bg.d.ts`, `${types}export function __wbg_set_wasm(exports: WebAssembly.Exports): void;\n`);
+const written = asEngineTypes(readFileSync(`${GEN}engine.d.ts`, "utf8"));
+writeFileSync(`${GEN}engine_bg.d.ts`, `${written}export function __wbg_set_wasm(exports: WebAssembly.Exports): void;\n`);
 const base64 = readFileSync(`${GEN}engine.wasm`).toString("base64");
 writeFileSync(`${GEN}inlined.js`, `export default "${base64}";\n`);
 writeFileSync(`${GEN}inlined.d.ts`, "declare const base64: string;\nexport default base64;\n");
+
+const DIST = `${WASM}dist/`;
+const entry = (...names) => names.map((name) => `${WASM}entry/${name}.ts`);
+const everywhere = entry("index", "slim", "workerd", "edge-light", "testing");
+const inNode = entry("index", "slim-node", "testing");
+
+rmSync(DIST, { recursive: true, force: true });
+await modules(DIST, everywhere);
+await commonJs(DIST, inNode);
+types(DIST, [...everywhere, ...inNode]);
+copyFileSync(`${GEN}engine.wasm`, `${DIST}reprieve.wasm`);

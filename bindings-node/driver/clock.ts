@@ -21,6 +21,11 @@ export const REAL: Clock = {
   wall: () => Date.now(),
 };
 
+/** Counts from another epoch, by which it is this late now. */
+export function align(now: number): void {
+  ahead = now - Math.round(performance.now() * 1e6);
+}
+
 /** The clock in force. */
 export let clock: Clock = REAL;
 

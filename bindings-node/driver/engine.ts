@@ -12,6 +12,10 @@ export interface Engine {
   readonly Call: CallClass;
   readonly Guards: GuardsClass;
   readonly Run: { new (config: string): EngineRun };
+  /** The version of the core. */
+  version(): string;
+  /** Nanoseconds since an epoch that every thread of the process shares, where guards can be shared between threads. */
+  now?(): number;
   /** A failure (JSON) from evidence (JSON), with the rules of a policy where one is given. */
   classify(evidence: string, policy?: EnginePolicy): string;
   /** Every kind: `[[name, category, serviceFault, alert], ...]` as JSON. */

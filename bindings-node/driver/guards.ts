@@ -9,7 +9,19 @@ import type { Duration } from "./types.js";
 /** Breakers, retry budgets, cooldowns and reported load. A policy makes its own; the option `guards` shares one. */
 export class Guards {
   /** @internal */
-  readonly _native: EngineGuards = ask(() => new (engine().Guards)());
+  _native: EngineGuards = ask(() => new (engine().Guards)());
+
+  /** The set that `share` gave this token of, in any worker thread of this process. With the native engine only. */
+  static from(token: string): Guards {
+    const guards = new Guards();
+    guards._native = ask(() => engine().Guards.from(token));
+    return guards;
+  }
+
+  /** A token of this set for other worker threads, good as long as any of them holds the set. Native engine only. */
+  share(): string {
+    return ask(() => this._native.share());
+  }
 
   /** Reports load: jobs waiting, and cost as a share of what may be spent. What is left out stays as it was. */
   report({ queueDepth, costRatio }: { queueDepth?: number | undefined; costRatio?: number | undefined }): void {

@@ -1,5 +1,5 @@
 /** Builds the addon for this platform into its package, and writes down the types it has. */
-import { copyFileSync, existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 
 import { asEngineTypes, cargo, NODE, TARGET } from "./run.mjs";
 
@@ -20,8 +20,20 @@ cargo(["--release", "-p", "reprieve-node"], { NAPI_TYPE_DEF_TMP_FOLDER: types })
 
 mkdirSync(folder, { recursive: true });
 copyFileSync(`${TARGET}release/${LIBRARIES[platform] ?? "libreprieve_node.so"}`, `${folder}reprieve.node`);
+writeFileSync(`${folder}index.js`, loader(statSync(`${folder}reprieve.node`).size));
 mkdirSync(`${NODE}gen`, { recursive: true });
 writeFileSync(`${NODE}gen/native.d.ts`, declarations(readFileSync(`${types}reprieve-node`, "utf8")));
+
+/** Loading a file that was cut short, by a full disk say, would kill the process where an error can be caught. */
+function loader(bytes) {
+  return `const { statSync } = require("node:fs");
+
+const file = \`\${__dirname}/reprieve.node\`;
+const { size } = statSync(file);
+if (size !== ${bytes}) throw new Error(\`\${file} has \${size} bytes, not ${bytes}\`);
+module.exports = require(file);
+`;
+}
 
 /** One line of JSON for each function, class and its methods. */
 function declarations(lines) {

@@ -16,6 +16,15 @@ export function cargo(args, env = {}) {
   run("cargo", ["build", "--quiet", "--locked", ...args], env);
 }
 
+// Named one by one: with all of them the module asks for what no engine has yet.
+const FEATURES = ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
+
+/** Makes a wasm module small. */
+export function optimize(module, out, options = ["--strip-producers"]) {
+  const features = FEATURES.map((name) => `--enable-${name}`);
+  run(`${NODE}node_modules/binaryen/bin/wasm-opt`, ["-Oz", ...options, ...features, module, "-o", out]);
+}
+
 /** The types that a generator wrote, with the objects of the engine known by what the driver knows of them. */
 export function asEngineTypes(text) {
   const named = text.replaceAll(/([:|] ?)(Policy|Call|Guards|Run)\b/g, "$1Engine$2");

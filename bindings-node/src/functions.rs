@@ -1,11 +1,26 @@
 //! The core's functions.
 
+use std::sync::OnceLock;
+use std::time::Instant;
+
 use napi::{Either, Result};
 use napi_derive::napi;
 use reprieve::wire;
 
 use crate::policy::Policy;
 use crate::thrown;
+
+#[napi(catch_unwind)]
+pub fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// The addon is loaded once for all threads, and so is its epoch: their guards tell one time.
+#[napi(catch_unwind)]
+pub fn now() -> f64 {
+    static EPOCH: OnceLock<Instant> = OnceLock::new();
+    wire::nanos(EPOCH.get_or_init(Instant::now).elapsed().into())
+}
 
 #[napi(catch_unwind)]
 pub fn classify(evidence: String, policy: Option<&Policy>) -> Result<String> {

@@ -1,15 +1,17 @@
 //! The happy path: a callable that runs the first attempt by itself, and has made nothing yet when it succeeds.
 //!
 //! While an attempt of a plain function runs, a frame on a thread-local stack says so; `current_attempt()` and nested
-//! calls look there. Under greenlets a thread's stack is not one flow of control: there the driver's `contextvars`
-//! are used instead (`set_fast(False)`).
+//! calls look there. Under greenlets (gevent, eventlet, `SQLAlchemy`'s asyncio) a thread's stack is not one flow of
+//! control: once `greenlet` has been imported, every attempt is a context variable of the driver's.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::now;
 
@@ -27,7 +29,7 @@ thread_local! {
 
 static FAST: AtomicBool = AtomicBool::new(true);
 
-/// Whether calls may take the happy path. Off under a virtual clock and under greenlets.
+/// Whether calls may take the happy path. Off under a virtual clock.
 #[pyfunction]
 pub fn set_fast(on: bool) {
     FAST.store(on, Ordering::Relaxed);
@@ -35,8 +37,8 @@ pub fn set_fast(on: bool) {
 
 /// The time, or zero where the happy path may not be taken: it is off, or a plain function's attempt is under way here.
 #[pyfunction]
-pub fn fast_now() -> u64 {
-    if FAST.load(Ordering::Relaxed) && FRAMES.with_borrow(Vec::is_empty) { now().as_nanos().max(1) } else { 0 }
+pub fn fast_now(py: Python<'_>) -> PyResult<u64> {
+    Ok(if FAST.load(Ordering::Relaxed) && !framed(py)? { now().as_nanos().max(1) } else { 0 })
 }
 
 /// Of an attempt: for whom, when it began, its ids.
@@ -46,6 +48,9 @@ type Visible = (Py<PyAny>, u64, Py<PyAny>);
 /// makes the first time somebody asks.
 #[pyfunction]
 pub fn current_frame(py: Python<'_>, draw: &Bound<'_, PyAny>) -> PyResult<Option<Visible>> {
+    if !framed(py)? {
+        return Ok(None);
+    }
     let found = FRAMES.with_borrow(|frames| {
         frames.last().map(|f| (f.owner.clone_ref(py), f.began, f.ids.as_ref().map(|i| i.clone_ref(py))))
     });
@@ -92,13 +97,16 @@ pub struct Retrying {
     driver: Py<PyAny>,
     /// Nothing but the policy bounds the calls: no guard, sink, listener, run or other option.
     plain: bool,
+    /// It is a Python function, which becomes a method where it stands in a class.
+    is_function: bool,
 }
 
 #[pymethods]
 impl Retrying {
     #[new]
-    fn new(function: Py<PyAny>, owner: Py<PyAny>, driver: Py<PyAny>, plain: bool) -> Retrying {
-        Retrying { function, owner, driver, plain }
+    fn new(function: &Bound<'_, PyAny>, owner: Py<PyAny>, driver: Py<PyAny>, plain: bool) -> PyResult<Retrying> {
+        let is_function = function.get_type().is(function_type(function.py())?);
+        Ok(Retrying { function: function.clone().unbind(), owner, driver, plain, is_function })
     }
 
     #[pyo3(signature = (*args, **kwargs))]
@@ -109,7 +117,7 @@ impl Retrying {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
         let function = self.function.bind(py);
-        if !self.plain || !FAST.load(Ordering::Relaxed) || inside(py)? {
+        if !self.plain || !FAST.load(Ordering::Relaxed) || greenlets(py)? || inside(py)? {
             return self.driver.bind(py).call1((&self.owner, function, args, kwargs, py.None()));
         }
         let began = now().as_nanos();
@@ -122,18 +130,42 @@ impl Retrying {
                 let started = (began, error.into_value(py), ids);
                 self.driver.bind(py).call1((&self.owner, function, args, kwargs, started))
             }
+            Ok(value) if value.get_type().is(coroutine_type(py)?) => {
+                adopt(py)?.call1((&self.owner, function, args, kwargs, value))
+            }
             other => other,
         }
     }
 
-    /// A method, where it stands in a class.
+    /// Where it stands in a class: a method, if the function itself would be one. A builtin or an object is not.
     fn __get__<'py>(
         slf: &Bound<'py, Self>,
         instance: Option<&Bound<'py, PyAny>>,
-        _owner: Option<&Bound<'py, PyAny>>,
+        owner: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Some(instance) = instance.filter(|i| !i.is_none()) else { return Ok(slf.clone().into_any()) };
-        method_type(slf.py())?.call1((slf, instance))
+        let function = slf.get().function.bind(slf.py());
+        let binds = |instance| match function.get_type().getattr_opt("__get__")? {
+            Some(get) => PyResult::Ok(!get.call1((function, instance, owner))?.is(function)),
+            None => Ok(false),
+        };
+        match instance.filter(|i| !i.is_none()) {
+            Some(instance) if slf.get().is_function || binds(instance)? => {
+                method_type(slf.py())?.call1((slf, instance))
+            }
+            _ => Ok(slf.clone().into_any()),
+        }
+    }
+
+    /// By its name, as functions are pickled.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.getattr("__qualname__")
+    }
+
+    /// What a cycle may go through: a function's closure often holds the function itself.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.function)?;
+        visit.call(&self.owner)?;
+        visit.call(&self.driver)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -143,8 +175,8 @@ impl Retrying {
 
 /// An outer attempt is visible here: on the stack of this thread, or as a context variable.
 fn inside(py: Python<'_>) -> PyResult<bool> {
-    static CURRENT: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
-    if FRAMES.with_borrow(|frames| !frames.is_empty()) {
+    static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if framed(py)? {
         return Ok(true);
     }
     let current = CURRENT.get_or_try_init(py, || {
@@ -154,7 +186,45 @@ fn inside(py: Python<'_>) -> PyResult<bool> {
     Ok(!found.is_none() && !found.getattr("ended")?.is_truthy()?)
 }
 
+/// An attempt on this thread's stack is this flow of control's.
+fn framed(py: Python<'_>) -> PyResult<bool> {
+    Ok(FRAMES.with_borrow(|frames| !frames.is_empty()) && !greenlets(py)?)
+}
+
+/// Greenlets are in use in this process. Looked for again whenever modules have been imported.
+fn greenlets(py: Python<'_>) -> PyResult<bool> {
+    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+    static FOUND: AtomicBool = AtomicBool::new(false);
+    if FOUND.load(Ordering::Relaxed) {
+        return Ok(true);
+    }
+    let modules =
+        MODULES.get_or_try_init(py, || Ok::<_, PyErr>(py.import("sys")?.getattr("modules")?.cast_into()?.unbind()))?;
+    let modules = modules.bind(py);
+    if SEEN.swap(modules.len(), Ordering::Relaxed) != modules.len() && modules.contains("greenlet")? {
+        FOUND.store(true, Ordering::Relaxed);
+    }
+    Ok(FOUND.load(Ordering::Relaxed))
+}
+
+/// What goes on with a plain function that has answered a coroutine, as the methods of async clients do.
+fn adopt(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static ADOPT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    ADOPT.import(py, "reprieve._aio", "adopt")
+}
+
+fn coroutine_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static COROUTINE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    COROUTINE.import(py, "types", "CoroutineType")
+}
+
+fn function_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static FUNCTION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    FUNCTION.import(py, "types", "FunctionType")
+}
+
 fn method_type(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static METHOD: pyo3::sync::PyOnceLock<Py<PyType>> = pyo3::sync::PyOnceLock::new();
+    static METHOD: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     METHOD.import(py, "types", "MethodType")
 }

@@ -157,9 +157,19 @@ pub fn config_error(py: Python<'_>, e: &ConfigError) -> PyErr {
     error(py, "ConfigError", (&e.field, &e.value, &e.allowed))
 }
 
+/// No policy is nested deeper; what is (a dict that holds itself) is cut here and refused by its field.
+const DEEPEST: usize = 32;
+
 /// A Python value as a policy may hold it. Iterables that are not lists, tuples, sets or mappings are refused.
 fn input(value: &Bound<'_, PyAny>) -> PyResult<Input> {
-    if value.is_none() {
+    within(value, DEEPEST)
+}
+
+fn within(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Input> {
+    let inner = |value: &Bound<'_, PyAny>| within(value, depth - 1);
+    if depth == 0 {
+        Ok(Input::Text("…".into()))
+    } else if value.is_none() {
         Ok(Input::Null)
     } else if let Ok(flag) = value.cast::<PyBool>() {
         Ok(Input::Flag(flag.is_true()))
@@ -174,7 +184,7 @@ fn input(value: &Bound<'_, PyAny>) -> PyResult<Input> {
         let items = map.items()?;
         items
             .iter()
-            .map(|item| Ok((item.get_item(0)?.str()?.to_string_lossy().into_owned(), input(&item.get_item(1)?)?)))
+            .map(|item| Ok((item.get_item(0)?.str()?.to_string_lossy().into_owned(), inner(&item.get_item(1)?)?)))
             .collect::<PyResult<_>>()
             .map(Input::Map)
     } else if value.is_instance_of::<PyList>()
@@ -182,7 +192,7 @@ fn input(value: &Bound<'_, PyAny>) -> PyResult<Input> {
         || value.is_instance_of::<PySet>()
         || value.is_instance_of::<PyFrozenSet>()
     {
-        value.try_iter()?.map(|item| input(&item?)).collect::<PyResult<_>>().map(Input::List)
+        value.try_iter()?.map(|item| inner(&item?)).collect::<PyResult<_>>().map(Input::List)
     } else {
         Ok(Input::Text(value.repr().map_or_else(|_| "?".into(), |r| r.to_string_lossy().into_owned())))
     }

@@ -24,7 +24,9 @@ from reprieve import Bound, Failure, Policy, Result, _aio, _driver, _errors
 from reprieve._session import Session, Started
 
 #: Longer than any step takes: then the driver hangs.
-PATIENCE = 20.0
+PATIENCE = 5.0
+#: More than a driver is ever told between two stops: then it spins.
+SPINS = 50
 
 
 class Closed(BaseException):
@@ -46,7 +48,7 @@ class Clock(Hands):
 class Lane:
     """One call through a driver. The script is one side, the driver's thread the other; one of them runs."""
 
-    def __init__(self, world: World, policy: Policy, seed: int, ids: dict[str, str], mode: Mode) -> None:
+    def __init__(self, world: World, policy: Policy, seed: int, ids: dict[str, Any], mode: Mode) -> None:
         self._clock = cast("Clock", world.clock)
         self._mode = mode
         words = {verb(step["do"])[0] for step in world.case["steps"]}
@@ -56,7 +58,7 @@ class Lane:
         #: A handle is what cancels a coroutine at once, and what takes snapshots.
         self.by_handle = "snapshot" in words or ("cancel" in words and mode.coroutine)
         self._event = threading.Event()
-        functions = {
+        functions: dict[str, Any] = {
             "classify": classify if "failure" in words else None,
             "retry_if": retry_if if "retry_if" in beside else None,
             "backoff": self._backoff if "backoff" in beside else None,
@@ -65,7 +67,7 @@ class Lane:
         self._bound = policy.bind(seed=seed, guards=world.guards, run=world.run, **functions, **ids)
         self._thread = threading.Thread(target=self._main, daemon=True)
         self._go, self._back, self._started = (threading.Semaphore(0) for _ in range(3))
-        self._handle: reprieve.Handle | None = None
+        self._handle: reprieve.Handle[Any] | None = None
         self._session: Session | None = None
         self._told: deque[tuple[int, Any]] = deque()
         self._where = "before"
@@ -139,9 +141,12 @@ class Lane:
             self._thread.start()
         else:
             self._go.release()
-        assert self._back.acquire(timeout=PATIENCE), "the driver hangs"
-        if self._crash is not None or self._fault is not None:
-            raise self._crash or self._fault or AssertionError
+        if not self._back.acquire(timeout=PATIENCE):
+            raise Differs("the driver hangs")
+        if self._fault is not None:
+            raise self._fault
+        if self._crash is not None:
+            raise Differs(f"the driver raised {self._crash!r}") from self._crash
 
     def _next(self, at: int) -> Any:
         """The next thing that the driver was told; it must have been told at this moment."""
@@ -178,7 +183,8 @@ class Lane:
                 raise Differs(f"the value is lost: {end}")
             return
         error = end.error if isinstance(end, Result) else end
-        own = self._error if action.reason != "cancelled" else None
+        cancelled = action.reason == "cancelled" and self._session is not None and self._session.cancelled()
+        own = None if cancelled else self._error
         kind = _errors.BY_REASON.get(action.reason)
         if not (error is own if own is not None else kind is not None and type(error) is kind):
             raise Differs(f"stopped for {action.reason}, the call raises {error!r}")
@@ -195,6 +201,8 @@ class Lane:
         if not self._within:
             self._session = session
             self._told.append((self._clock.now(), action))
+        if len(self._told) > SPINS:
+            raise Closed("the driver spins")
 
     def slept(self, seconds: float) -> None:
         if seconds > 0:
@@ -283,7 +291,7 @@ class Lane:
         self._where = "over"
         self._back.release()
 
-    def handled(self, handle: reprieve.Handle) -> reprieve.Handle:
+    def handled(self, handle: reprieve.Handle[Any]) -> reprieve.Handle[Any]:
         self._handle = handle
         self._started.release()
         return handle

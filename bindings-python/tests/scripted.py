@@ -26,7 +26,8 @@ def classify(error: Exception) -> Failure | None:
     return Failure.from_json(json.dumps(failure)) if failure else None
 
 
-def retry_if(error: Exception, failure: Failure) -> bool | None:
+def retry_if(error: Exception, failure: Failure) -> Any:
+    """The step's word, or nothing."""
     assert isinstance(error, Scripted)
     return error.do.get("retry_if")
 

@@ -26,7 +26,9 @@ def test_a_classify_that_answers_a_failure_of_its_own_does_not_hide_an_inner_cal
     result = POLICY.bind(classify=other).execute(POLICY.call, inner)
 
     assert tries == 3  # layers add: 3 + 0, and never multiply: 3 x 3
-    assert (result.stop_reason, result.failure.kind) == ("attempts_exhausted", "overloaded")
+    assert result.stop_reason == "attempts_exhausted"
+    assert result.failure is not None
+    assert result.failure.kind == "overloaded"
 
 
 REUSED = TimeoutError("one object, raised again and again")

@@ -36,7 +36,7 @@ def test_call_vectors_through_the_drivers(mode: Mode, clock: Clock, capsys: pyte
         nonlocal went_on_raw
         lanes: list[Lane] = []
 
-        def fresh(world: World, policy: Policy, seed: int, ids: dict[str, str]) -> Played:
+        def fresh(world: World, policy: Policy, seed: int, ids: dict[str, Any]) -> Played:
             lanes.append(Lane(world, policy, seed, ids, mode))
             return lanes[-1]
 

@@ -58,6 +58,7 @@ def classified(case: Case) -> None:
         result = Policy(max_attempts=1, rules=case.get("rules", [])).execute(
             _raises, raised_for({"evidence": evidence})
         )
+    assert result.failure is not None
     check(case["expect"], json.loads(result.failure.to_json()))
 
 

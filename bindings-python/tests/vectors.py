@@ -200,7 +200,7 @@ def hands(clock: VirtualClock) -> Iterator[None]:
 class World:
     """What a case plays in: a call, the calls that were named, and the guards and the run they share."""
 
-    def __init__(self, case: Case, clock: Hands, fresh: Callable[[World, Policy, int, dict[str, str]], Played]) -> None:
+    def __init__(self, case: Case, clock: Hands, fresh: Callable[[World, Policy, int, dict[str, Any]], Played]) -> None:
         self.case, self.clock, self._fresh = case, clock, fresh
         self.policy, self.seed = policy_of(case), int(case["seed"])
         self.guards = Guards() if case.get("guards") else None
@@ -279,7 +279,7 @@ class Raw:
         self._call = call
 
     @classmethod
-    def fresh(cls, world: World, policy: Policy, seed: int, ids: dict[str, str]) -> Raw:
+    def fresh(cls, world: World, policy: Policy, seed: int, ids: dict[str, Any]) -> Raw:
         return cls(Call(policy, seed, ids={"trace_id": "", **ids}, guards=world.guards, run=world.run))
 
     def begin(self, at: int) -> Any:

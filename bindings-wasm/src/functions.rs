@@ -7,6 +7,11 @@ use crate::optional::SomePolicy;
 use crate::thrown;
 
 #[wasm_bindgen]
+pub fn version() -> String {
+    env!("CARGO_PKG_VERSION").into()
+}
+
+#[wasm_bindgen]
 pub fn classify(evidence: &str, policy: Option<SomePolicy>) -> Result<String, JsError> {
     wire::classify_json(evidence, policy.map(|policy| policy.handle().0).as_ref()).map_err(thrown)
 }

@@ -11,20 +11,21 @@
 //! | Ended | misuse; Stop once cancelled | Stop where an answer was due | Ignored | Stop |
 //!
 //! An outcome is answered once: one of an attempt that was superseded or already decided is Ignored, one of an attempt
-//! never issued is misuse. `begin` is in `begin.rs`, `on_outcome` in `outcome.rs`, snapshots are in `snapshot.rs`;
-//! this file holds the state and what they share.
+//! never issued is misuse. `begin` is in `begin.rs`, `on_outcome` in `outcome.rs`, records and events are in
+//! `records.rs`, snapshots in `snapshot.rs`; this file holds the state and what they share.
 
 mod begin;
 mod outcome;
+mod records;
 mod snapshot;
 
 pub use snapshot::{Restore, SnapshotError};
 
 use crate::action::{Action, Disposition, Misuse, Redeliver, Step, Stop, StopReason};
-use crate::failure::{Failure, Kind};
+use crate::failure::Kind;
 use crate::guard::{Permit, Settle, Usage, Verdict};
 use crate::policy::StreamMode;
-use crate::trace::{Decision, Ended, Event, Ids, Masks, Receipt};
+use crate::trace::{Decision, Ids, Masks, Receipt};
 use crate::{Policy, Span};
 
 /// One logical call: its attempts, its deadline, its receipts. Times inside count from its first `begin`.
@@ -307,77 +308,7 @@ impl Call {
         self.deadline.min(outer).minus(self.time)
     }
 
-    /// How the call ended, once it has.
-    #[must_use]
-    pub fn ended(&self) -> Option<Ended> {
-        let State::Ended(stop) = self.state else { return None };
-        Some(Ended { stop, attempts: self.attempts, target: self.target, elapsed: self.time, waited: self.waited })
-    }
-
-    /// The receipts that are closed, oldest first.
-    #[must_use]
-    pub fn receipts(&self) -> &[Receipt] {
-        let open = matches!(self.state, State::Asking(Asked::Repeat { .. }));
-        &self.receipts[..self.receipts.len() - usize::from(open)]
-    }
-
-    /// The last failure, classified.
-    #[must_use]
-    pub fn last_failure(&self) -> Option<&Failure> {
-        self.receipts.iter().rev().find_map(|r| r.failure.as_ref())
-    }
-
-    /// What names the call in its records.
-    #[must_use]
-    pub fn ids(&self) -> Option<&Ids> {
-        self.ids.as_deref()
-    }
-
-    /// Every line so far, masked: receipts, and the `call_ended` line once it has ended.
-    #[must_use]
-    pub fn lines(&self) -> Vec<String> {
-        let mut all = Call { written: Written::default(), ..self.clone() };
-        all.take_lines()
-    }
-
-    /// The lines that have come since the last time, masked: receipts, then the `call_ended` line.
-    pub fn take_lines(&mut self) -> Vec<String> {
-        let ids = self.ids.as_deref().cloned().unwrap_or_default();
-        let fresh = &self.receipts()[self.written.receipts..];
-        let mut lines: Vec<_> = fresh.iter().map(|r| r.to_json(&ids, &self.policy, self.masks)).collect();
-        self.written.receipts += lines.len();
-        if let (Some(ended), false) = (self.ended(), self.written.ended) {
-            lines.push(ended.to_json(&ids, &self.policy, self.receipts(), self.used.as_deref()));
-            self.written.ended = true;
-        }
-        lines
-    }
-
-    /// The events since the last time, as lines of JSON ([`Event`] has the schema); none unless the call is
-    /// [`heard`](Call::heard).
-    pub fn take_events(&mut self) -> Vec<String> {
-        self.events.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
     // What `begin` and `on_outcome` share.
-
-    /// Tells the listener, where there is one, about the current target.
-    fn event(&mut self, name: &'static str, fill: impl FnOnce(&mut Event<'_>)) {
-        self.event_on(self.target, name, fill);
-    }
-
-    fn event_on(&mut self, target: usize, name: &'static str, fill: impl FnOnce(&mut Event<'_>)) {
-        if self.events.is_none() {
-            return;
-        }
-        let mut event = Event::named(name, self.ids.as_deref());
-        event.at_ms = self.time.as_millis_rounded();
-        event.attempt = self.attempts;
-        event.target = &self.policy.targets[target].id;
-        fill(&mut event);
-        let line = event.to_json();
-        self.events.get_or_insert_default().push(line);
-    }
 
     /// Takes the driver's clock: the call's own time, which starts at its first `begin` and never goes backwards.
     fn at(&mut self, now: Span) -> Span {
@@ -501,19 +432,6 @@ impl Call {
             StreamMode::Restart => Some(Redeliver::Discard(delivered)),
             StreamMode::Resume => Some(Redeliver::Resume(delivered)),
             StreamMode::BeforeFirstItem | StreamMode::Buffered => None,
-        }
-    }
-
-    /// Closes the receipt that the latest outcome or refusal opened.
-    fn close(&mut self, decision: Decision, reason: Option<&'static str>, delay: Option<Span>) {
-        let time_left = self.time_left();
-        if matches!(self.state, State::InFlight | State::Asking(_))
-            && let Some(receipt) = self.receipts.last_mut()
-        {
-            receipt.decision = decision;
-            receipt.reason = reason;
-            receipt.delay = delay;
-            receipt.time_left = time_left;
         }
     }
 }

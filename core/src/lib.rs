@@ -115,3 +115,8 @@ pub use call::{Call, Restore, SnapshotError};
 pub use failure::{Category, DecidedBy, Evidence, Failure, Kind, KindSet, RetryAfterSource, Rule, When};
 pub use policy::{ConfigError, Policy};
 pub use span::{Span, SpanError};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

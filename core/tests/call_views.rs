@@ -1,8 +1,8 @@
 //! What a call shows of itself between its steps: state, counts, whether an attempt is the last, receipts and lines.
 //! The vectors compare actions; these are what drivers hand on to users.
 
-use reprieve::guard::{Answer, Grant, Permit, Settle, Usage, Verdict};
-use reprieve::{Action, Call, Evidence, Failure, Kind, Misuse, Outcome, Policy, Span, StopReason};
+use reprieve::guard::{Answer, Grant, Permit, Refusal, RefusedBy, Settle, Usage, Verdict};
+use reprieve::{Action, Call, Evidence, Failure, Kind, Misuse, Outcome, Policy, Restore, Span, StopReason};
 use serde_json::Value;
 
 const NOW: Span = Span::from_secs(1);
@@ -180,6 +180,20 @@ fn a_first_try_success_needs_no_receipt() {
     again(&mut slow);
     let _done = slow.on_outcome(Span::from_secs(61), 2, Outcome::success()).unwrap();
     assert_eq!(slow.receipts().len(), 2);
+}
+
+#[test]
+fn a_refusal_s_receipt_survives_a_snapshot() {
+    let mut call = Call::new(policy(r#"{"targets": [{"id": "a"}, {"id": "b"}]}"#), 7).guarded();
+    let _ask = call.begin(NOW).unwrap();
+    let refusal = Refusal { by: RefusedBy::Shed, resume_in: None, waitable: false };
+    let _ask = call.on_answer(NOW, Answer::Refused(refusal)).unwrap();
+    let _stop = call.on_answer(NOW, Answer::Refused(Refusal { by: RefusedBy::CircuitOpen, ..refusal })).unwrap();
+    let saved = call.snapshot(NOW, 0);
+    let (restored, _stop) = Call::restore(&saved, NOW, 0, Restore::default()).unwrap();
+    assert_eq!(restored.receipts(), call.receipts());
+    let by: Vec<_> = restored.receipts().iter().map(|receipt| receipt.refused_by).collect();
+    assert_eq!(by, [Some(RefusedBy::Shed), Some(RefusedBy::CircuitOpen)]);
 }
 
 #[test]

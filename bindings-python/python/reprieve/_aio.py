@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native, _on_asyncio
 from ._clock import clock
@@ -31,13 +31,21 @@ class Abandoned(Exception):
 
 def backend() -> Any:
     """The module that knows how to wait here: asyncio's or trio's."""
-    if _on_asyncio.running():
+    if _on_asyncio.in_task():
         return _on_asyncio
     if "trio" in sys.modules:
         from . import _on_trio
 
-        return _on_trio
-    raise RuntimeError("reprieve drives coroutines under asyncio and trio; neither runs here")
+        if _on_trio.in_task():
+            return _on_trio
+    raise RuntimeError("reprieve drives coroutines in tasks of asyncio and trio; this is none")
+
+
+class Answered(NamedTuple):
+    """A plain function's attempt has answered a coroutine, which is yet to run."""
+
+    action: Action
+    coroutine: Coroutine[Any, Any, Any]
 
 
 async def run(
@@ -50,13 +58,38 @@ async def run(
     """Awaits the function until the machine says it is enough; `started` is a first attempt that has failed."""
     session = Session(owner, started=started)
     try:
-        action = await drive(session, function, args, kwargs, started)
-        if action.kind == "done":
-            return session.value
-        raise session.give_up(action)
+        return await go_on(session, function, args, kwargs, started)
+    finally:
+        del session, started
+
+
+async def adopt(
+    owner: Caller,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None,
+    coroutine: Coroutine[Any, Any, Any],
+) -> Any:
+    """Goes on with a plain function that has answered this coroutine when it was called first."""
+    session = Session(owner)
+    answered = Answered(session.begin(), coroutine)
+    return await go_on(session, function, args, kwargs or {}, answered=answered)
+
+
+async def go_on(
+    session: Session,
+    function: Callable[..., Awaitable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    first: Started | None = None,
+    answered: Answered | None = None,
+) -> Any:
+    """The rest of a call, to its value or exception."""
+    try:
+        return session.finish(await drive(session, function, args, kwargs, first, answered))
     finally:
         session.close()
-        del session, started
+        del session, first
 
 
 async def drive(
@@ -65,21 +98,26 @@ async def drive(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     first: Started | None = None,
+    answered: Answered | None = None,
 ) -> Action:
     """The loop. Answers the action that ended the call."""
-    loop = backend()
     try:
-        action = _first(session, first) if first else session.begin()
+        loop = backend()
+        action = answered.action if answered else _first(session, first) if first else session.begin()
+        del first
         while True:
             if action.kind == "attempt":
                 attempt = session.attempt(action)
+                awaited, answered = session.function(function) if answered is None else _answer(answered), None
                 try:
-                    value = await loop.attempt(session, session.function(function), args, kwargs, attempt)
+                    value = await loop.attempt(session, awaited, args, kwargs, attempt)
                 except TimedOut:
                     action = session.timed_out()
                 except Abandoned:
                     action = session.abandoned()
                 except Exception as error:
+                    if loop.cancelled(attempt):
+                        raise
                     action = session.failed(error)
                 else:
                     action = session.succeeded(value)
@@ -91,6 +129,15 @@ async def drive(
     except BaseException:
         session.stopped_outside()
         raise
+    finally:
+        if answered is not None:  # the call ended before its coroutine ran
+            answered.coroutine.close()
+
+
+def _answer(answered: Answered) -> Callable[..., Awaitable[Any]]:
+    """The coroutine that is there already, as the function of its attempt."""
+    coroutine = answered.coroutine
+    return lambda *_args, **_kwargs: coroutine
 
 
 def _first(session: Session, first: Started) -> Action:
@@ -99,7 +146,7 @@ def _first(session: Session, first: Started) -> Action:
 
 async def wait(loop: Any, session: Session, seconds: float) -> None:
     """Sleeps, until the wait is over or something wakes it."""
-    if clock().virtual:
+    if seconds > 0 and clock().virtual:
         clock().sleep(seconds)
         seconds = 0.0
     await loop.wait(session, seconds)
@@ -109,12 +156,16 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
     """The coroutine function under its policy. On asyncio the first attempt is made with one object, a context variable
     and a place among the deadlines of its loop; what else a call needs is made when it fails."""
     if not owner._options.plain or owner._native.guarded:
-        return lambda *args, **kwargs: run(owner, function, args, kwargs)
+
+        async def call_with_options(*args: Any, **kwargs: Any) -> Any:
+            return await run(owner, function, args, kwargs)
+
+        return call_with_options
     first = Facts.of_first(owner._native)
     timeout_ns = first.timeout_ns
     current, set_current, reset_current = CURRENT.get, CURRENT.set, CURRENT.reset
     fast_now, running_loop, current_task = _native.fast_now, _on_asyncio.running_loop, _on_asyncio.current_task
-    cancelling, undo = _on_asyncio.cancelling, _on_asyncio.undo
+    cancelling, cancelled, undo = _on_asyncio.cancelling, _on_asyncio.cancelled, _on_asyncio.undo
     deadlines = _on_asyncio.NOWHERE
 
     async def call(*args: Any, **kwargs: Any) -> Any:
@@ -123,14 +174,15 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
         if loop is None or (current() is not None and current_attempt() is not None):
             return await run(owner, function, args, kwargs)
         began = fast_now()
-        if began == 0:  # a virtual clock, or inside of an attempt of a plain function
+        task = current_task(loop)
+        if began == 0 or task is None:  # a virtual clock, or inside of an attempt of a plain function; or of a guest
             return await run(owner, function, args, kwargs)
-        if deadlines.loop() is not loop:
-            deadlines = _on_asyncio.deadlines_of(loop)
-        here, task = deadlines, current_task(loop)
+        here = deadlines
+        if here.loop() is not loop:
+            here = deadlines = _on_asyncio.deadlines_of(loop)
         attempt = here.active[task] = Attempt(first, began)
-        if cancelling is not None:
-            attempt.cancelling = cancelling(task)
+        if cancelling is not None and (before := cancelling(task)):
+            attempt.cancelling = before
         if began + timeout_ns < here.armed_for:
             here.arm(began + timeout_ns)
         token = set_current(attempt)
@@ -138,6 +190,8 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
         try:
             return await function(*args, **kwargs)
         except Exception as raised:
+            if cancelled(attempt):
+                raise
             error = raised
         except asyncio.CancelledError:
             if attempt.cut is None or undo(attempt, task) is None:
@@ -148,6 +202,7 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
             del here.active[task]
             if attempt.cut is not None:
                 undo(attempt, task)
+            del task  # what the task raises leads to this frame
             reset_current(token)
         started = Started(began, error, attempt.drawn)
         try:

@@ -109,4 +109,7 @@ class LoopAttempt:
         session.close()
         if given_up is error:
             return False
-        raise given_up
+        try:
+            raise given_up
+        finally:
+            del given_up, error, traceback  # its own traceback holds this frame

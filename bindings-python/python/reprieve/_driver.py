@@ -1,6 +1,7 @@
 """The driver of plain functions: one loop. What to do is the machine's to say.
 
-A plain function cannot be interrupted: its late success is a success, and the deadline bounds what is started.
+A plain function cannot be interrupted: its late success is a success, and the deadline bounds what is started. One
+that answers a coroutine, as the methods of async clients do, is gone on with by the driver of coroutines.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from . import _aio
+from ._aio import Answered
 from ._clock import clock
 from ._session import Session, Started
 
@@ -28,14 +31,16 @@ def run(
     """Calls the function until the machine says it is enough; `started` is a first attempt that has failed."""
     first = Started(*started) if started else None
     session = Session(owner, started=first)
+    end: Action | Answered | None = None
     try:
-        action = drive(session, function, args, kwargs or {}, first)
-        if action.kind == "done":
-            return session.value
-        raise session.give_up(action)
+        end = drive(session, function, args, kwargs or {}, first)
+        if isinstance(end, Answered):
+            return _aio.go_on(session, function, args, kwargs or {}, answered=end)
+        return session.finish(end)
     finally:
-        session.close()
-        del session, first, started
+        if not isinstance(end, Answered):
+            session.close()
+        del session, first, started, end
 
 
 def drive(
@@ -44,10 +49,12 @@ def drive(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     first: Started | None = None,
-) -> Action:
-    """The loop. Answers the action that ended the call."""
+) -> Action | Answered:
+    """The loop. Answers the action that ended the call, or the coroutine that the function has answered instead of a
+    value."""
     try:
         action = session.failed(first.error) if first else session.begin()
+        del first
         while True:
             if action.kind == "attempt":
                 session.attempt(action)
@@ -56,7 +63,9 @@ def drive(
                 except Exception as error:
                     action = session.failed(error)
                 else:
-                    refuse_coroutine(function, value)
+                    if inspect.iscoroutine(value):
+                        session.hide()
+                        return Answered(action, value)
                     action = session.succeeded(value)
             elif action.kind in ("retry", "fallback"):
                 wait(session, action.after or 0.0)
@@ -82,22 +91,12 @@ def wait(session: Session, seconds: float) -> None:
         if cancel is None:
             if not session.cancelled():
                 woken.wait(seconds)
-        elif session.run is None and isinstance(cancel, threading.Event):
+        elif session.run is None and not session.handled and isinstance(cancel, threading.Event):
             cancel.wait(seconds)
-        else:  # two things to wait for at once: look at one of them every 10 ms
+        else:  # several things to wait for at once: look at the event every 10 ms
             ends = clock().now() + int(seconds * 1e9)
             while not session.cancelled() and (left := ends - clock().now()) > 0:
                 if woken.wait(min(0.01, left / 1e9)):
                     break
     finally:
         session.waker = None
-
-
-def refuse_coroutine(function: object, value: object) -> None:
-    """A plain function that answers a coroutine would be awaited outside of the policy, and never be retried."""
-    if inspect.iscoroutine(value):
-        value.close()
-        raise TypeError(
-            f"{function!r} is a plain function and answered a coroutine, which would run outside of the policy: "
-            "hand over the coroutine function itself, or make it `async def`"
-        )

@@ -6,6 +6,7 @@ They never change how a call ends. Each is counted under the function's role, an
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections import Counter
 
@@ -14,6 +15,16 @@ logger = logging.getLogger("reprieve")
 _lock = threading.Lock()
 _counts: Counter[str] = Counter()
 _logged: set[tuple[str, str]] = set()
+
+
+def _after_fork() -> None:
+    """Another thread of the parent's may have held the lock, and is not here to release it."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def note(role: str, function: object, error: Exception) -> None:

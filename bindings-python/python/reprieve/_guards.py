@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import weakref
 from collections.abc import Callable
 from datetime import timedelta
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from . import _native
 from ._clock import clock
 from ._errors import ConfigError
+from ._reading import well_formed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -92,7 +92,7 @@ class Breaker:
     def __call__(self, function: F) -> F:
         return self._policy(function)
 
-    def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls the function, or raises `CircuitOpen`."""
         return self._policy.call(function, *args, **kwargs)
 
@@ -129,32 +129,31 @@ class Run:
         estimate_tokens: int = 0,
         estimate_cost: float = 0.0,
     ) -> None:
-        counts: dict[str, Any] = {"attempts": attempts, "tokens": tokens, "estimate_tokens": estimate_tokens}
-        for name, value in counts.items():
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-                raise ConfigError(name, value, "a whole number that is not negative")
-        config: dict[str, Any] = {name: value for name, value in counts.items() if value is not None}
-        for name, amount in {"cost": cost, "estimate_cost": estimate_cost}.items():
-            if amount is None:
+        counts = {"attempts": attempts, "tokens": tokens, "estimate_tokens": estimate_tokens}
+        amounts = {"cost": cost, "estimate_cost": estimate_cost}
+        config: dict[str, float] = {}
+        for name, value in {**counts, **amounts}.items():
+            if value is None:
                 continue
-            if isinstance(amount, bool) or not 0 <= amount <= 1e9:
-                raise ConfigError(name, amount, "an amount from 0 to 1e9")
-            config[name] = amount
+            if name in counts and not _is_count(value):
+                raise ConfigError(name, repr(value), "a whole number from 0 to 2**63 - 1")
+            if not (name in counts or _is_amount(value)):
+                raise ConfigError(name, repr(value), "an amount from 0 to 1e9")
+            config[name] = value
         if deadline is not None:
-            seconds = deadline.total_seconds() if isinstance(deadline, timedelta) else deadline
-            config["deadline"] = clock().now() + _native.parse_duration(seconds)
+            config["deadline"] = clock().now() + nanoseconds("deadline", deadline)
         self._native = _native.Run(json.dumps(config))
-        self._lock = threading.Lock()
+        # Added to and copied in one step each, so that no lock is needed, which a fork could leave held.
         self._wakers: set[Callable[[], None]] = set()
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Refuses every attempt from now on, wakes every wait, and cancels attempts that are coroutines."""
-        self._native.cancel(reason)
+        self._native.cancel(well_formed(reason))
         self._wake()
 
     def end(self, state: str) -> None:
         """The run has come to an end, such as `SUCCEEDED`: the same as cancelling, under another name."""
-        self._native.end(state)
+        self._native.end(well_formed(state))
         self._wake()
 
     def report(self) -> dict[str, Any]:
@@ -168,15 +167,30 @@ class Run:
         return self._native.ended
 
     def _wake(self) -> None:
-        with self._lock:
-            wakers = list(self._wakers)
-        for waker in wakers:
+        for waker in list(self._wakers):
             waker()
 
     def _join(self, waker: Callable[[], None]) -> None:
-        with self._lock:
-            self._wakers.add(waker)
+        self._wakers.add(waker)
 
     def _part(self, waker: Callable[[], None]) -> None:
-        with self._lock:
-            self._wakers.discard(waker)
+        self._wakers.discard(waker)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1e9
+
+
+def nanoseconds(field: str, duration: float | str | timedelta) -> int:
+    """A duration as a policy takes it; its field is what an error names."""
+    if isinstance(duration, timedelta):
+        microseconds = duration // timedelta(microseconds=1)
+        duration = f"{microseconds}us" if microseconds >= 0 else duration.total_seconds()
+    try:
+        return _native.parse_duration(duration)
+    except ConfigError as error:
+        raise ConfigError(field, error.value, error.allowed) from None

@@ -8,6 +8,8 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from . import _aio, _driver, _on_asyncio
+from ._errors import MisuseError
+from ._functions import is_coroutine_function
 from ._session import Session
 
 if TYPE_CHECKING:
@@ -33,13 +35,11 @@ class Handle(Generic[T]):
     @staticmethod
     def started(owner: Caller, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle[Any]:
         """Starts the call: on a thread, as a task, or when awaited."""
-        from ._policy import is_coroutine_function
-
         handle: Handle[Any] = Handle(Session(owner, recorded=True))
         session = handle._session
         if is_coroutine_function(function):
             handle._drive = lambda: _aio.drive(session, function, args, kwargs)
-            if _on_asyncio.running():
+            if _on_asyncio.in_task():
                 import asyncio
 
                 handle._task = asyncio.get_running_loop().create_task(handle._run_async())
@@ -69,9 +69,14 @@ class Handle(Generic[T]):
     def result(self, timeout: float | None = None) -> T:
         """Waits for a plain function's call: its value, or what it raises. `TimeoutError` when that takes longer than
         `timeout` seconds; the call goes on."""
+        if self._task is not None and _on_asyncio.running_loop() is self._task.get_loop():
+            raise MisuseError("result() would block the event loop that the call runs on: await the handle")
         if not self._done.wait(timeout):
             raise TimeoutError(f"the call has not ended within {timeout} s; it goes on")
-        return self._unpack()
+        try:
+            return self._unpack()
+        finally:
+            del self  # an error's traceback holds this frame, and the handle holds the error
 
     def __await__(self) -> Generator[Any, None, T]:
         return self._awaited().__await__()
@@ -81,32 +86,48 @@ class Handle(Generic[T]):
             await self._task
         elif not self._done.is_set():
             await self._run_async()
-        return self._unpack()
+        try:
+            return self._unpack()
+        finally:
+            del self
 
     def _unpack(self) -> T:
-        if self._crash is not None:
-            raise self._crash
-        result = self._result
-        assert result is not None
-        if result.error is not None:
-            raise result.error
-        return cast("T", result.value)
+        try:
+            if self._result is None:
+                raise self._crash or RuntimeError("the call has no end")
+            if self._result.error is not None:
+                raise self._result.error
+            return cast("T", self._result.value)
+        finally:
+            del self
 
     def _run(self) -> None:
         assert self._drive is not None
         try:
-            self._result = self._session.result(self._drive())
+            end = self._drive()
+            if isinstance(end, _aio.Answered):
+                end.coroutine.close()
+                self._session.stopped_outside()
+                raise TypeError(
+                    "a plain function was started and answered a coroutine: start an `async def` that awaits it"
+                )
+            self._result = self._session.result(end)
         except BaseException as crash:
             self._crash = crash
         finally:
             self._finish()
+            del self  # the error's frames lead back to this one
 
     async def _run_async(self) -> None:
         assert self._drive is not None
         try:
             self._result = self._session.result(await self._drive())
+        except BaseException as crash:
+            self._crash = crash
+            raise
         finally:
             self._finish()
+            del self
 
     def _finish(self) -> None:
         self._session.close()

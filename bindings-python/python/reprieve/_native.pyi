@@ -108,6 +108,18 @@ class Policy:
     def total_timeout_ns(self) -> int:
         """How long a call may take."""
 
+    def delay_ns(
+        self,
+        kind: str,
+        seed: int,
+        attempt: int,
+        n: int,
+        *,
+        previous_ns: int | None = None,
+        retry_after_ns: int | None = None,
+    ) -> int:
+        """The wait after attempt `attempt`, the `n`th on its target, when any wait fits, in nanoseconds."""
+
     @property
     def connect_timeout(self) -> float | None:
         """How long a connection may take to open, in seconds."""

@@ -32,9 +32,9 @@ if sys.version_info < (3, 12):
 cancelling: Callable[[Any], int] | None = getattr(asyncio.Task, "cancelling", None)
 
 
-def running() -> bool:
-    """Whether an asyncio loop runs on this thread."""
-    return running_loop() is not None
+def in_task() -> bool:
+    """Whether this is a task of asyncio's; a trio that is a guest of its loop runs in none."""
+    return running_loop() is not None and asyncio.current_task() is not None
 
 
 class Deadlines:
@@ -81,7 +81,8 @@ def deadlines_of(loop: asyncio.AbstractEventLoop) -> Deadlines:
 
 
 def cut(attempt: Attempt, task: asyncio.Task[Any], why: str = "timeout") -> None:
-    """Cancels the attempt's task, once; one that is over, whose task has gone on to other things, is left alone."""
+    """Cancels the attempt's task, once; one that is over, whose task has gone on to other things, is left alone. Only
+    from the loop, so that it is the attempt that the cancellation meets."""
     if attempt.cut is None and not attempt.ended and not task.done():
         attempt.cut = why
         task.cancel()
@@ -91,6 +92,12 @@ def undo(attempt: Attempt, task: Any) -> str | None:
     """Takes a cut back: why it was made, or `None` when somebody else has cancelled the task as well."""
     why, attempt.cut = attempt.cut, None
     return why if cancelling is None or task.uncancel() <= attempt.cancelling else None
+
+
+def cancelled(attempt: Attempt) -> bool:
+    """Whether somebody else has cancelled the attempt's task, whatever the function has made of that."""
+    ours = attempt.cancelling + (attempt.cut is not None)
+    return cancelling is not None and cancelling(current_task(running_loop())) > ours
 
 
 async def attempt(
@@ -104,7 +111,7 @@ async def attempt(
     from ._aio import Abandoned, TimedOut
 
     loop = events.get_running_loop()
-    task = current_task(loop)
+    task: Any = current_task(loop)
     made.cancelling = 0 if cancelling is None else cancelling(task)
     timer = loop.call_later(made.timeout, cut, made, task)
 
@@ -126,6 +133,7 @@ async def attempt(
             watch()
         if made.cut:
             undo(made, task)
+        task = None  # what the task raises leads to this frame
 
 
 async def wait(session: Session, seconds: float) -> None:
@@ -151,7 +159,8 @@ async def wait(session: Session, seconds: float) -> None:
 
 def _watch(loop: asyncio.AbstractEventLoop, session: Session, wake: Callable[[], object]) -> Callable[[], None]:
     """Calls `wake` when something wakes the session, from whatever thread, until the answer is called."""
-    look: asyncio.TimerHandle | None = None
+
+    look: asyncio.Handle | None = None
 
     def woken() -> None:
         try:
@@ -167,10 +176,8 @@ def _watch(loop: asyncio.AbstractEventLoop, session: Session, wake: Callable[[],
             look = loop.call_later(LOOK, glance)
 
     session.waker = woken
-    if session.options.cancel is not None:
-        glance()
-    elif session.cancelled():
-        loop.call_soon(wake)
+    if session.options.cancel is not None or session.cancelled():
+        look = loop.call_soon(glance)
 
     def stop() -> None:
         session.waker = None

@@ -1,9 +1,9 @@
-"""Attempts and waits under trio: cancel scopes. Imported only where trio already is."""
+"""Attempts and waits under trio: one cancel scope each. Imported only where trio already is."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 LOOK = 0.01
 
 
+def in_task() -> bool:
+    """Whether this is a task of trio's."""
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError:
+        return False
+    return True
+
+
 async def attempt(
     session: Session,
     function: Callable[..., Awaitable[Any]],
@@ -26,58 +35,58 @@ async def attempt(
     """An attempt that its timeout, its event, its handle and its run can cut."""
     from ._aio import Abandoned, TimedOut
 
-    if session.deaf:
-        with trio.move_on_after(made.timeout) as scope:
-            return await function(*args, **kwargs)
-        assert scope.cancelled_caught
-        raise TimedOut
-    outcome: list[Any] = []
-    raised: list[BaseException] = []
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_watch, session, nursery.cancel_scope)
-        with trio.move_on_after(made.timeout) as scope:
-            try:
-                outcome.append(await function(*args, **kwargs))
-            except trio.Cancelled:
-                raise
-            except BaseException as error:  # carried out by hand: a nursery would wrap it in a group
-                raised.append(error)
-        nursery.cancel_scope.cancel()
-    if raised:
-        raise raised.pop()
-    if outcome:
-        return outcome.pop()
-    raise TimedOut if scope.cancelled_caught else Abandoned
+    with trio.move_on_after(made.timeout) as scope, _watched(session, lambda: _cut(session, made, scope)):
+        return await function(*args, **kwargs)
+    raise Abandoned if made.cut else TimedOut
+
+
+def cancelled(made: Attempt) -> bool:
+    """Whether somebody else has cancelled the attempt: trio says so again at the next checkpoint."""
+    return False
 
 
 async def wait(session: Session, seconds: float) -> None:
     """Sleeps; what wakes the session ends it."""
-    if session.deaf or seconds <= 0:
-        await trio.sleep(max(0.0, seconds))
+    with trio.move_on_after(max(0.0, seconds)) as scope, _watched(session, scope.cancel):
+        await trio.sleep_forever()
+
+
+def _cut(session: Session, made: Attempt, scope: trio.CancelScope) -> None:
+    if session.cancelled() and not made.ended:
+        made.cut = "cancel"
+        scope.cancel()
+
+
+@contextmanager
+def _watched(session: Session, wake: Callable[[], object]) -> Generator[None]:
+    """Calls `wake` when something wakes the session, from whatever thread."""
+    if session.deaf:
+        yield
         return
-    with trio.move_on_after(seconds) as scope:
-        await _watch(session, scope, woken_is_enough=True)
-
-
-async def _watch(session: Session, scope: trio.CancelScope, *, woken_is_enough: bool = False) -> None:
-    """Cancels the scope when the session is cancelled, or is woken and that is enough."""
     token = trio.lowlevel.current_trio_token()
-    woken = trio.Event()
-    session.waker = lambda: _set(token, lambda: woken.set())
-    pause = LOOK if session.options.cancel is not None else math.inf
+
+    def woken() -> None:
+        try:
+            token.run_sync_soon(wake)
+        except trio.RunFinishedError:
+            return
+
+    session.waker = woken
+    looking = trio.CancelScope()
+    if session.options.cancel is not None:
+        trio.lowlevel.spawn_system_task(_look, session, wake, looking)
+    elif session.cancelled():
+        wake()
     try:
-        while not session.cancelled() and not (woken_is_enough and woken.is_set()):
-            if woken.is_set():
-                woken = trio.Event()
-            with trio.move_on_after(pause):
-                await woken.wait()
+        yield
     finally:
         session.waker = None
-    scope.cancel()
+        looking.cancel()
 
 
-def _set(token: trio.lowlevel.TrioToken, wake: Callable[[], None]) -> None:
-    try:
-        token.run_sync_soon(wake)
-    except trio.RunFinishedError:
-        return
+async def _look(session: Session, wake: Callable[[], object], looking: trio.CancelScope) -> None:
+    """Looks at an event that cannot call back. A task of its own: a nursery would wrap the function's exceptions."""
+    with looking:
+        while not session.cancelled():
+            await trio.sleep(LOOK)
+        wake()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from . import _native
 from ._errors import ConfigError
+from ._functions import refuse_generators
 from ._guards import Guards, Run
 
 if TYPE_CHECKING:
@@ -91,8 +92,11 @@ def _seed(value: object) -> str | None:
 
 
 def _targets(value: object) -> str | None:
-    ok = isinstance(value, Mapping) and all(map(callable, cast("Mapping[str, object]", value).values()))
-    return None if ok else "a mapping from target id to function"
+    if not isinstance(value, Mapping) or not all(map(callable, cast("Mapping[str, object]", value).values())):
+        return "a mapping from target id to function"
+    for function in cast("Mapping[str, object]", value).values():
+        refuse_generators(function)
+    return None
 
 
 def _sink(value: object) -> str | None:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
 from . import _aio, _driver, _native
+from ._aio import Answered
 from ._attempts import Attempts
-from ._errors import ConfigError
+from ._functions import is_coroutine_function, refuse_generators
 from ._guards import Guards
 from ._handle import Handle
 from ._options import Options
+from ._reading import well_formed
 from ._result import Result
 from ._session import Session, classified
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from ._native import Action
     from .types import CallOptions, PolicyFields, PresetName
 
 P = ParamSpec("P")
@@ -28,6 +30,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 class Bound:
     """A policy with the options of its calls. Made by `Policy.bind`; shared by threads and tasks."""
+
+    __slots__ = ("__weakref__", "_native", "_options", "_policy")
 
     def __init__(self, policy: Policy, options: Options) -> None:
         self._policy = policy
@@ -42,7 +46,7 @@ class Bound:
     @property
     def guards(self) -> Guards:
         """The guards that calls ask: the bound ones, or the policy's own."""
-        return self._options.guards or self._policy._local_guards()
+        return self._options.guards or self._policy._own_guards
 
     def bind(self, **options: Unpack[CallOptions]) -> Bound:
         """The same policy with more options. `None` takes one back.
@@ -71,9 +75,12 @@ class Bound:
 
     def __call__(self, function: F) -> F:
         """Decorates a function or a coroutine function, which keeps its signature."""
-        _refuse_generators(function)
+        if isinstance(function, (classmethod, staticmethod)):
+            method = cast("Any", function)
+            return cast("F", type(method)(self(method.__func__)))
+        refuse_generators(function)
         if is_coroutine_function(function):
-            wrapped = _aio.wrap(self, cast("Callable[..., Any]", function))
+            wrapped = _aio.wrap(self, function)
             return cast("F", functools.update_wrapper(wrapped, function))
         plain = self._options.plain and not self._native.guarded
         retrying = _native.Retrying(function, self, _driver.run, plain)
@@ -105,21 +112,21 @@ class Bound:
         >>> result.ok, result.stop_reason, result.attempts
         (False, 'not_retryable', 1)
         """
-        _refuse_generators(function)
+        refuse_generators(function)
+        session = Session(self, recorded=True)
         if is_coroutine_function(function):
-            return self._execute_async(function, args, kwargs)
-        session = Session(self, recorded=True)
+            return _execute_async(session, function, args, kwargs)
+        end: Action | Answered | None = None
         try:
-            return session.result(_driver.drive(session, function, args, kwargs))
+            end = _driver.drive(session, function, args, kwargs)
+            return (
+                _execute_async(session, function, args, kwargs, end)
+                if isinstance(end, Answered)
+                else session.result(end)
+            )
         finally:
-            session.close()
-
-    async def _execute_async(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Result[Any]:
-        session = Session(self, recorded=True)
-        try:
-            return session.result(await _aio.drive(session, function, args, kwargs))
-        finally:
-            session.close()
+            if not isinstance(end, Answered):
+                session.close()
 
     @overload
     def start(
@@ -136,7 +143,7 @@ class Bound:
         >>> Policy().start(pow, 2, 10).result()
         1024
         """
-        _refuse_generators(function)
+        refuse_generators(function)
         return Handle.started(self, function, args, kwargs)
 
     def attempts(self) -> Attempts:
@@ -158,6 +165,10 @@ class Bound:
         failure = classified(error, self)
         return self._native.retries(failure.kind) and not failure.retry_forbidden
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Crosses processes where its options do; guards start fresh there."""
+        return Bound, (self._policy, self._options)
+
     def __repr__(self) -> str:
         return f"<Bound {self._policy!r}>"
 
@@ -178,11 +189,13 @@ class Policy(Bound):
     'hello you'
     """
 
+    __slots__ = ("_own_guards",)
+
     def __init__(self, **fields: Unpack[PolicyFields]) -> None:
         self._settle(_native.Policy(fields))
 
     def _settle(self, native: _native.Policy) -> None:
-        self._own_guards: Guards | None = None
+        self._own_guards = Guards()
         self._native = native
         super().__init__(self, Options())
 
@@ -196,12 +209,12 @@ class Policy(Bound):
     def preset(cls, name: PresetName | str) -> Self:
         """A ready-made policy: `interactive`, `batch`, `reasoning`, `router`, `guard`, `tool`, `llm`, `chat_model`,
         `aws_standard` or `single`."""
-        return cls._of(_native.Policy.preset(name))
+        return cls._of(_native.Policy.preset(well_formed(name)))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """From the JSON form, in which every duration has a unit."""
-        return cls._of(_native.Policy.from_json(text))
+        return cls._of(_native.Policy.from_json(well_formed(text)))
 
     @classmethod
     def for_skill(cls, id: str, manifests: Mapping[str, Any] | list[Mapping[str, Any]]) -> Self:
@@ -211,7 +224,7 @@ class Policy(Bound):
         >>> Policy.for_skill("search", manifests).targets
         ['search', 'lite']
         """
-        return cls._of(_native.Policy.for_skill(id, manifests))
+        return cls._of(_native.Policy.for_skill(well_formed(id), manifests))
 
     def to_json(self) -> str:
         """The JSON form, which every language reads."""
@@ -230,11 +243,6 @@ class Policy(Bound):
         """The ids of the targets, in order."""
         return self._native.targets
 
-    def _local_guards(self) -> Guards:
-        if self._own_guards is None:
-            self._own_guards = Guards()
-        return self._own_guards
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Policy) and self._native == other._native
 
@@ -249,26 +257,10 @@ class Policy(Bound):
         return f"<Policy {self._native.summary}>"
 
 
-def is_coroutine_function(function: object) -> bool:
-    """Also for partials, and for objects whose `__call__` is one."""
-    return any(map(inspect.iscoroutinefunction, _bodies(function)))
-
-
-def _bodies(function: object) -> tuple[object, object]:
-    """What runs when this is called: the function inside of partials, and the `__call__` of an object."""
-    inner: Any = function
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    return inner, type(inner).__call__ if callable(inner) else None
-
-
-def _refuse_generators(function: object) -> None:
-    """A generator's body runs when somebody iterates: a policy around its call would retry nothing."""
-    if not callable(function):
-        raise ConfigError("function", repr(function), "a function or a coroutine function")
-    for candidate in _bodies(function):
-        if inspect.isgeneratorfunction(candidate) or inspect.isasyncgenfunction(candidate):
-            raise TypeError(
-                f"{function!r} is a generator function; streams are not supported yet. "
-                "Decorate the function that opens the stream, or collect it inside of a plain function"
-            )
+async def _execute_async(
+    session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], answered: Answered | None = None
+) -> Result[Any]:
+    try:
+        return session.result(await _aio.drive(session, function, args, kwargs, answered=answered))
+    finally:
+        session.close()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._evidence import evidence_of
+from ._reading import headers, safely, well_formed
+from ._session import as_json
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -45,7 +47,7 @@ class Call:
         self._native: _native.Call = _native.Call(
             policy._native,
             seed,
-            ids=json.dumps(ids) if ids else None,
+            ids=as_json(ids) if ids else None,
             guards=guards._native if guards else None,
             run=run._native if run else None,
             ends_by=ends_by,
@@ -57,7 +59,7 @@ class Call:
 
     def on_outcome(self, now: int, number: int, outcome: Mapping[str, Any]) -> Action:
         """Takes the outcome of attempt `number`."""
-        return self._native.on_outcome(now, number, json.dumps(outcome))
+        return self._native.on_outcome(now, number, as_json(outcome))
 
     def cancel(self, now: int) -> Action:
         """Cancels the call, in any state."""
@@ -84,7 +86,7 @@ class Call:
     ) -> tuple[Call, Action]:
         """The call of a snapshot, and its next action. Raises `SnapshotError`."""
         native, action = _native.Call.restore(
-            snapshot,
+            well_formed(snapshot),
             now,
             wall_now_ms,
             count_suspended=count_suspended,
@@ -117,11 +119,7 @@ def classify(
     >>> classify(ConnectionRefusedError()).kind
     'transport'
     """
-    from ._session import as_json
-
     facts: dict[str, Any] = {**(evidence_of(error) if error is not None else {}), **evidence}
-    headers = facts.get("headers")
-    if isinstance(headers, Mapping):
-        pairs = cast("Mapping[object, object]", headers).items()
-        facts["headers"] = [[str(name), str(value)] for name, value in pairs]
+    if "headers" in facts:
+        facts["headers"] = safely(headers, facts["headers"]) or []
     return _native.classify(as_json(facts), policy._native if policy else None)

@@ -15,6 +15,8 @@ from ._clock import clock
 from ._current import CURRENT, Attempt, Facts, Ids, current_attempt
 from ._errors import AttemptTimeout, ConfigError, RetryError, RetryExhausted
 from ._evidence import evidence_of
+from ._guards import nanoseconds
+from ._reading import safely, well_formed
 from ._result import Result
 from ._trace import Trace, attach, attached
 from ._usage import usage_of
@@ -46,8 +48,9 @@ class Session:
         #: A handle may wake or cancel it.
         self.handled = False
         self._attempt: Attempt | None = None
+        #: When the latest attempt began, in real time: an inner call's trace is made after that.
+        self._since = started.began if started else 0
         self._reset_to: Any = None
-        self._first_began = started.began if started else 0
         self._outer = current_attempt()
         self.run = self.options.run or (self._outer.run if self._outer else None)
         self._guards = owner.guards if self.options.guards or self.policy.guarded else None
@@ -72,9 +75,18 @@ class Session:
         assert action.timeout_ns is not None
         connect_timeout, run = self.policy.connect_timeout, self.run
         facts = Facts(action.number, action.target, action.timeout_ns, self.call.is_last, connect_timeout, run)
-        self._attempt = Attempt(facts, clock().now()).named(self._ids)
+        self._attempt, self._since = Attempt(facts, clock().now()).named(self._ids), _native.now()
         self._reset_to = CURRENT.set(self._attempt)
         return self._attempt
+
+    def hide(self) -> None:
+        """The attempt is no longer visible to what runs here."""
+        attempt, self._attempt = self._attempt, None
+        if attempt is None:
+            return
+        attempt.ended = True
+        with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
+            CURRENT.reset(self._reset_to)
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function of the attempt's target."""
@@ -83,30 +95,30 @@ class Session:
 
     def succeeded(self, value: Any) -> Action:
         """The attempt under way has a value."""
-        self._close_attempt()
+        self.hide()
         self.value, self.error = value, None
         usage = usage_of(value) if self._recorded else None
         return self._outcome({"success": {}, "usage": usage} if usage else _SUCCESS)
 
     def failed(self, error: Exception) -> Action:
         """The attempt under way raised."""
-        began = self._close_attempt()
+        self.hide()
         self.error = error
         if self.cancelled():
             self.call.cancel(clock().now())
-        return self._outcome(self._outcome_of(error, began))
+        return self._outcome(self._outcome_of(error))
 
     def timed_out(self) -> Action:
         """The attempt under way was cancelled at its timeout, and has unwound."""
         seconds = self._attempt.timeout if self._attempt else self.policy.first_timeout_ns / 1e9
-        self._close_attempt()
+        self.hide()
         message = f"attempt {self.call.attempts} took longer than {seconds:.3g} s"
         self.error = AttemptTimeout(message, attempts=self.call.attempts)
         return self._outcome({"failure": {"kind": "timeout", "message": message}})
 
     def abandoned(self) -> Action:
         """The attempt under way was cancelled: by the run, the event or the handle, or from outside."""
-        self._close_attempt()
+        self.hide()
         self.call.cancel(clock().now())
         return self._outcome({"failure": {"kind": "cancelled"}})
 
@@ -116,12 +128,12 @@ class Session:
             self.abandoned()
         elif self.call.state != "ended":
             self._told(self.call.cancel(clock().now()))
-        self._close_attempt()
+        self.hide()
 
     def cancelled(self) -> bool:
         """Somebody cancelled the call: its event, its handle or its run."""
         if self.cancel_reason is None:
-            if self.options.cancel is not None and self.options.cancel.is_set():
+            if self.options.cancel is not None and _asked("cancel", self.options.cancel.is_set):
                 self.cancel_reason = "its cancel event was set"
             elif self.run is not None and self.run.ended:
                 self.cancel_reason = "its run has ended"
@@ -153,13 +165,19 @@ class Session:
     def close(self) -> None:
         """Lets go of what would keep frames alive, and leaves the run."""
         self.error = None
-        self._close_attempt()
+        self.hide()
         if self.run is not None:
             self.run._part(self.wake)
 
     def trace(self) -> Trace:
         """The records so far."""
-        return Trace(self.call.trace_id, self.call.lines(), clock().now())
+        return Trace(self.call.trace_id, self.call.lines())
+
+    def finish(self, action: Action) -> Any:
+        """The end as people write it: the value, or the exception raised."""
+        if action.kind == "done":
+            return self.value
+        raise self.give_up(action)
 
     def result(self, action: Action) -> Result[Any]:
         """The end as a value."""
@@ -178,8 +196,9 @@ class Session:
             "trace": trace,
         }
         error = self.error
-        if error is None or reason == "cancelled":
-            message = self.cancel_reason if reason == "cancelled" and self.cancel_reason else action_words(action)
+        cancelled = self.cancel_reason if reason == "cancelled" else None
+        if error is None or cancelled is not None:
+            message = cancelled or action_words(action)
             stopped = _errors.BY_REASON.get(reason, RetryError)(f"{message}; {note}", **details)
             stopped.__cause__ = error
             attach(stopped, trace)
@@ -214,7 +233,7 @@ class Session:
             "prompt_version": options.prompt_version,
             "outer_trace_id": outer.trace_id if outer else None,
         }
-        named = json.dumps(names)
+        named = as_json(names)
         unmask = list(options.unmask or ())
         if started is not None:
             return _native.Call.started(self.policy, ids.seed, started.began, ids=named, unmask=unmask)
@@ -234,23 +253,13 @@ class Session:
             unmask=unmask,
         )
 
-    def _close_attempt(self) -> int:
-        """Hides the attempt, and answers when it began."""
-        attempt, self._attempt = self._attempt, None
-        if attempt is None:
-            return self._first_began
-        attempt.ended = True
-        with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
-            CURRENT.reset(self._reset_to)
-        return attempt.began
-
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
         text = outcome if isinstance(outcome, str) else as_json(outcome)
         return self._told(self.call.on_outcome(clock().now(), self.call.attempts, text))
 
-    def _outcome_of(self, error: Exception, began: int) -> dict[str, Any]:
+    def _outcome_of(self, error: Exception) -> dict[str, Any]:
         """Evidence for the core; with functions of the user's own, the failure and what they say of it."""
-        evidence = evidence_of(error, lambda link: _inner(link, began))
+        evidence = evidence_of(error, self._inner)
         evidence["wall_now_ms"] = clock().wall_ms()
         options = self.options
         if options.classify is None and options.retry_if is None and options.backoff is None:
@@ -261,14 +270,20 @@ class Session:
             failure = _reclassified(options.classify, error, failure)
         outcome: dict[str, Any] = {"failure": json.loads(failure.to_json())}
         if options.retry_if is not None and not control:
-            answer = _asked("retry_if", options.retry_if, error, failure)
+            answer = _asked("retry_if", _truth(options.retry_if), error, failure)
             if answer is not None:
-                outcome["retry_if"] = bool(answer)
+                outcome["retry_if"] = answer
         if options.backoff is not None:
             wait = _asked("backoff", _nanoseconds(options.backoff), failure, self.call.attempts_on_target)
             if wait is not None:
                 outcome["backoff"] = wait
         return outcome
+
+    def _inner(self, error: BaseException) -> str | None:
+        """The trace id of an inner call: one that ended while this attempt ran. An exception that is raised again and
+        again may still carry the trace of an earlier call."""
+        trace = attached(error)
+        return trace.trace_id if trace is not None and trace.made_at >= self._since else None
 
     def _told(self, action: Action) -> Action:
         """Hands records to the sink and events to the listener."""
@@ -320,24 +335,17 @@ def _capped(policy: Policy) -> Policy:
     return policy if most is None else policy.capped(most)
 
 
-def _inner(error: BaseException, began: int) -> str | None:
-    """The trace id of an inner call: one that ended while this attempt ran. An exception that is raised again and again
-    may still carry the trace of an earlier call."""
-    trace = attached(error)
-    return trace.trace_id if trace is not None and trace.ended_at >= began else None
-
-
 def as_json(value: object) -> str:
-    """JSON for the core; what JSON does not know is shown as text."""
+    """JSON for the core; what JSON does not know is shown as text, a lone surrogate as U+FFFD."""
     try:
-        return json.dumps(value, default=_as_text, allow_nan=False)
+        return well_formed(json.dumps(value, default=_as_text, allow_nan=False, ensure_ascii=False))
     except (ValueError, RecursionError):  # NaN, a cycle, endless nesting: only a body can hold those
         kept = {name: fact for name, fact in cast("dict[str, Any]", value).items() if name != "body"}
-        return json.dumps(kept, default=_as_text, allow_nan=False)
+        return well_formed(json.dumps(kept, default=_as_text, allow_nan=False, ensure_ascii=False))
 
 
 def _as_text(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else repr(value)
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else safely(repr, value) or "?"
 
 
 def _asked(role: str, function: Callable[..., Any], *args: Any) -> Any:
@@ -371,24 +379,37 @@ def _reclassified(classify: Callable[[Exception], Any], error: Exception, failur
 def _nanoseconds(backoff: Callable[[Failure, int], Any]) -> Callable[[Failure, int], int | None]:
     def apply(failure: Failure, n: int) -> int | None:
         wait = backoff(failure, n)
-        seconds = wait.total_seconds() if hasattr(wait, "total_seconds") else wait
-        return None if seconds is None else _native.parse_duration(seconds)
+        return None if wait is None else nanoseconds("backoff", wait)
 
     apply.__qualname__ = getattr(backoff, "__qualname__", "backoff")
+    return apply
+
+
+def _truth(retry_if: Callable[[Exception, Failure], Any]) -> Callable[[Exception, Failure], bool | None]:
+    def apply(error: Exception, failure: Failure) -> bool | None:
+        answer = retry_if(error, failure)
+        return None if answer is None else bool(answer)
+
+    apply.__qualname__ = getattr(retry_if, "__qualname__", "retry_if")
     return apply
 
 
 def _writer(sink: Any) -> Callable[[str], Any]:
     if callable(sink):
         return sink  # type: ignore[no-any-return]
-    return lambda line: sink.write(line + "\n")
+
+    def write(line: str) -> None:
+        sink.write(line + "\n")
+
+    write.__qualname__ = str(getattr(sink, "name", type(sink).__qualname__))
+    return write
 
 
 def _add_note(error: BaseException, note: str) -> None:
     """PEP 678's note; on Python 3.10, where tracebacks do not show them, for whoever looks. An exception that was
-    raised before keeps only the latest note."""
+    raised before keeps only the latest note. Written as `attach` writes: a frozen class has no say in it."""
     try:
-        notes = [n for n in getattr(error, "__notes__", ()) if not str(n).startswith("reprieve: ")]
-        cast("Any", error).__notes__ = [*notes, note]
+        notes = [n for n in error.__dict__.get("__notes__", ()) if not str(n).startswith("reprieve: ")]
+        error.__dict__["__notes__"] = [*notes, note]
     except Exception:
         return

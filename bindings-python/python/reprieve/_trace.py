@@ -6,6 +6,7 @@ import json
 from functools import cached_property
 from typing import Any
 
+from . import _native
 from ._evidence import chain_of
 
 _ATTRIBUTE = "__reprieve_trace__"
@@ -18,11 +19,14 @@ class Trace:
     timeline for people.
     """
 
-    def __init__(self, trace_id: str, lines: list[str], ended_at: int) -> None:
+    def __init__(self, trace_id: str, lines: list[str]) -> None:
         self.trace_id = trace_id
         self.lines = lines
-        #: When the call ended, in nanoseconds on the driver's clock.
-        self.ended_at = ended_at
+        #: When these records were made, or came from another process: real time, also under a virtual clock.
+        self.made_at = _native.now()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Trace, (self.trace_id, self.lines)
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:

@@ -9,6 +9,8 @@ from typing import Any, cast
 INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count", "inputTokens")
 OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count", "outputTokens")
 HOLDERS = ("usage", "usage_metadata")
+#: What a count of tokens may be; anything else is no count.
+COUNTS = range(2**53)
 
 
 def usage_of(result: object) -> dict[str, int] | None:
@@ -23,7 +25,7 @@ def usage_of(result: object) -> dict[str, int] | None:
 
 def _count(usage: object, names: tuple[str, ...]) -> int | None:
     found = (_get(usage, name) for name in names)
-    return next((n for n in found if isinstance(n, int) and not isinstance(n, bool) and n >= 0), None)
+    return next((n for n in found if isinstance(n, int) and not isinstance(n, bool) and n in COUNTS), None)
 
 
 def _get(value: Any, name: str) -> Any:

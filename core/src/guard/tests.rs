@@ -1,8 +1,8 @@
 //! `answer` and `settle` over a whole guard set: order, all or nothing, keys, what reaches which machine.
 
 use super::{
-    Answer, Asks, BreakerState, Grant, Guards, Purpose, Refusal, RefusedBy, Run, RunConfig, Settle, Usage, Verdict,
-    answer, settle,
+    Answer, Asks, Breaker, BreakerState, Grant, Guards, Purpose, Refusal, RefusedBy, RetryBudget, Run, RunConfig,
+    Settle, Usage, Verdict, answer, settle,
 };
 use crate::failure::Kind;
 use crate::policy::testing::{policy, target};
@@ -325,4 +325,40 @@ fn a_description_names_what_is_not_at_rest() {
     assert_eq!(held["cooling_upstreams"]["openai"]["left_ms"], 2_000);
     assert_eq!(held["benched_accounts"]["acme"]["left_ms"], 3_000);
     assert_eq!(held["load"], serde_json::json!({"queue_depth": 3, "cost_ratio": 900_000}));
+}
+
+/// What would be lost by forgetting decides who goes first from a full map.
+#[test]
+fn a_machine_is_idle_when_it_remembers_nothing() {
+    let consecutive = BreakerConfig {
+        trip: Trip::Consecutive(2),
+        open_for: secs(30),
+        open_for_max: secs(300),
+        probe_lease: secs(60),
+    };
+    let ratio = BreakerConfig {
+        trip: Trip::Ratio { window: secs(10), min_calls: 5, ratio: Millionths(500_000) },
+        ..consecutive
+    };
+    let end = |breaker: &mut Breaker, config: &BreakerConfig, verdict: Verdict| {
+        let permit = breaker.admit(secs(1), config).expect("closed");
+        breaker.settle(secs(1), config, permit, verdict);
+    };
+    let mut breaker = Breaker::default();
+    assert!(breaker.is_idle(secs(1)));
+    end(&mut breaker, &consecutive, Verdict::Failed);
+    assert!(!breaker.is_idle(secs(1)), "one failure in a row is remembered");
+    end(&mut breaker, &consecutive, Verdict::Failed);
+    assert!(!breaker.is_idle(secs(1_000)), "it is open until a probe closes it");
+
+    let mut breaker = Breaker::default();
+    end(&mut breaker, &ratio, Verdict::Success);
+    assert!(!breaker.is_idle(secs(1)));
+    assert!(breaker.is_idle(secs(20)), "the window has passed");
+
+    let shared = RetryBudgetConfig::Ratio { ratio: Millionths::ONE, min_per_second: 0, window: secs(10) };
+    let mut budget = RetryBudget::default();
+    assert!(budget.is_idle(secs(1)));
+    budget.request(secs(1), &shared);
+    assert!(!budget.is_idle(secs(1)) && budget.is_idle(secs(20)));
 }

@@ -18,6 +18,7 @@ from typing import Any
 
 import anthropic
 import openai
+
 from reprieve import Bound, Result, current_attempt
 
 #: What a request is given that the driver can cut, in seconds.

@@ -11,6 +11,7 @@ from typing import Any
 
 from clients import Call, Client, End, Question
 from places import FullBacklog, Gateway
+
 from reprieve import Bound, Policy, Run, trace_of
 
 #: No call of the drill takes so long, in seconds.

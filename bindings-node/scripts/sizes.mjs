@@ -1,0 +1,76 @@
+/** Prints what a browser loads and what the bytes of the module are; fails where a limit is passed. */
+import { readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+
+import { build } from "esbuild";
+
+import { NODE, optimize, WASM } from "./run.mjs";
+import { functions, sections } from "./wasm.mjs";
+
+/** Limits, in bytes gzipped. */
+const LIMITS = { "slim, JS and wasm": 60_000, "with the module inlined": 80_000, "the driver alone": 6_000 };
+
+const gzipped = (bytes) => gzipSync(bytes, { level: 9 }).length;
+
+async function minified(file, options = {}) {
+  const { outputFiles } = await build({
+    entryPoints: [file],
+    bundle: true,
+    minify: true,
+    format: "esm",
+    target: "es2022",
+    mangleProps: /^_[a-z]/,
+    external: ["./reprieve.wasm"],
+    write: false,
+    ...options,
+  });
+  return outputFiles[0].contents;
+}
+
+const module = readFileSync(`${WASM}gen/engine.wasm`);
+const driver = await minified(`${NODE}driver/index.ts`);
+const slim = await minified(`${WASM}entry/slim.ts`);
+const inlined = await minified(`${WASM}entry/index.ts`);
+
+const loaded = {
+  "slim, JS and wasm": [slim.length + module.length, gzipped(slim) + gzipped(module)],
+  "with the module inlined": [inlined.length, gzipped(inlined)],
+  "the driver alone": [driver.length, gzipped(driver)],
+  "the module": [module.length, gzipped(module)],
+};
+
+print(["loaded", "bytes", "gzipped", "limit"], Object.entries(loaded).map(([name, sizes]) => [name, ...sizes, LIMITS[name] ?? ""]));
+print(["section of the module", "bytes", "gzipped"], sections(module).map(({ name, bytes }) => [name, bytes.length, gzipped(bytes)]));
+
+// The same module with its names kept, to say whose code it is.
+const named = `${WASM}gen/named.wasm`;
+optimize(`${WASM}gen/engine_bg.wasm`, named, ["-g"]);
+const groups = new Map();
+for (const { name, size } of functions(readFileSync(named))) {
+  const group = groupOf(name);
+  groups.set(group, (groups.get(group) ?? 0) + size);
+}
+const heavy = [...groups].sort(([, a], [, b]) => b - a);
+print(["code of", "bytes"], heavy.slice(0, 30));
+console.log(`and ${heavy.length - 30} more: ${heavy.slice(30).reduce((sum, [, size]) => sum + size, 0)} bytes`);
+
+const over = Object.entries(LIMITS).filter(([name, limit]) => loaded[name][1] > limit);
+for (const [name, limit] of over) console.error(`${name}: ${loaded[name][1]} bytes gzipped, more than ${limit}`);
+process.exitCode = over.length > 0 ? 1 : 0;
+
+/** The module of the core, or the crate, that a function belongs to. */
+function groupOf(name) {
+  const plain = name.replaceAll(/\[[0-9a-f]+\]|::h[0-9a-f]{16}/g, "");
+  const own = plain.match(/reprieve::\w+(::[a-z]\w*)?/)?.[0];
+  if (/serde|erialize/.test(plain)) return own ? `serde, for ${own}` : "serde";
+  return own ?? plain.match(/\b(core|alloc|std|dlmalloc|wasm_bindgen|compiler_builtins|zmij|itoa|memchr)(::\w+)?/)?.[0] ?? plain;
+}
+
+function print(header, rows) {
+  const lines = [header, ...rows].map((row) => row.map(String));
+  const widths = header.map((_, column) => Math.max(...lines.map((line) => line[column].length)));
+  for (const [first, ...rest] of lines) {
+    console.log([first.padEnd(widths[0]), ...rest.map((cell, i) => cell.padStart(widths[i + 1]))].join("  "));
+  }
+  console.log();
+}

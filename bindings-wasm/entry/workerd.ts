@@ -1,0 +1,15 @@
+/** reprieve for workerd, where a module is imported: nothing may be compiled there. */
+import module from "./reprieve.wasm";
+
+import { setEngine } from "../../bindings-node/driver/load.js";
+import { instantiate } from "./engine.js";
+
+export * from "../../bindings-node/driver/index.js";
+
+/** Which engine runs. */
+export const engine: "native" | "wasm" = "wasm";
+
+/** Nothing to do here: the module is there. As in `slim`. */
+export async function init(): Promise<void> {}
+
+setEngine(() => instantiate(module));
