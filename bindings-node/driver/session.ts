@@ -24,8 +24,8 @@ import { ask, engine } from "./load.js";
 import { outcomeOf } from "./outcome.js";
 import type { Bound } from "./policy.js";
 import { Result } from "./result.js";
-import { attach, Trace } from "./trace.js";
 import { arrive } from "./timers.js";
+import { attach, Trace } from "./trace.js";
 import type { CallEvent, StopReason } from "./types.js";
 import { usageOf } from "./usage.js";
 import { type Wait, waitFor } from "./wait.js";
@@ -202,7 +202,13 @@ export class Session implements Maker {
     const { Call } = engine();
     if (first) return Call.started(native, this._ids._seed, first._began(), how);
     const most = clock.attempts;
-    return new Call(most ? native.capped(most) : native, this._ids._seed, how, this._guards?._native, this._run?._native);
+    return new Call(
+      most ? native.capped(most) : native,
+      this._ids._seed,
+      how,
+      this._guards?._native,
+      this._run?._native,
+    );
   }
 
   private _isCancelled(): boolean {
