@@ -17,7 +17,9 @@ export class Breaker {
   }
 
   /** The function behind the breaker. */
-  wrap<This, Args extends unknown[], T>(fn: (this: This, ...args: Args) => T): (this: This, ...args: Args) => Promise<Awaited<T>> {
+  wrap<This, Args extends unknown[], T>(
+    fn: (this: This, ...args: Args) => T,
+  ): (this: This, ...args: Args) => Promise<Awaited<T>> {
     return this._policy.wrap(fn);
   }
 

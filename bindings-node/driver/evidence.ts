@@ -21,7 +21,8 @@ const GRPC = /^\d+ ([A-Z_]+): /;
 const OS_CODE = /^(E[A-Z\d]+|EAI_\w+|(UND_)?ERR_\w+|[A-Z_]*CERT[A-Z_]*|[A-Z_]*SIGNATURE)$/;
 const CANCELLED = /^(AbortError|APIUserAbortError|CanceledError|ABORT_ERR|ERR_CANCELED)$/;
 // A fetch that found no server says so in prose: Chromium, Firefox, Safari, Node, Deno, Bun; and one that was cut.
-const UNREACHED = /^(Failed to fetch|NetworkError when|Load failed|fetch failed|error sending request|Unable to connect)/;
+const UNREACHED =
+  /^(Failed to fetch|NetworkError when|Load failed|fetch failed|error sending request|Unable to connect)/;
 const CUT = /^(terminated|network error|Error in input stream)$/;
 
 const MOST_TYPES = 64;
@@ -55,7 +56,8 @@ export function factsOf(error: unknown, began = 0): Record<string, unknown> {
     wall_now_ms: clock.wall(),
     ...of(answer),
   };
-  if ([...typesOf(error), get(error, "code")].some((name) => CANCELLED.test(String(name)))) evidence.cancelled = true;
+  if ([...typesOf(chain[0]), get(error, "code")].some((name) => CANCELLED.test(String(name))))
+    evidence.cancelled = true;
   if (of((link) => CUT.exec(messageOf(link)))) evidence.in_stream = true;
   return evidence;
 }
@@ -73,7 +75,7 @@ export function evidenceJson(evidence: Record<string, unknown>): string {
 
 /** What the other side answered, as far as this link carries it. */
 function answer(link: unknown): Record<string, unknown> | undefined {
-  if (Object(link) !== link) return undefined;
+  if (Object(link) !== link || isBare(link as object)) return undefined;
   const status = first(link, STATUS, (found) =>
     Number.isInteger(found) && Number(found) >= 100 && Number(found) < 600 ? found : undefined,
   );
@@ -89,6 +91,15 @@ function answer(link: unknown): Record<string, unknown> | undefined {
     provider_code: code,
     provider_type: text(get(link, "type")),
   };
+}
+
+/** An `Error` with nothing but a message, as most are. */
+function isBare(link: object): boolean {
+  try {
+    return Object.getPrototypeOf(link) === Error.prototype && Object.keys(link).length === 0;
+  } catch {
+    return false;
+  }
 }
 
 function codeOf(link: unknown): string | undefined {
@@ -111,20 +122,23 @@ function osCode(link: unknown): string | undefined {
 
 function messageOf(link: unknown): string {
   const told = typeof link === "object" ? get(link, "message") : link;
-  return text(told) ?? (told === undefined || typeof told === "object" ? "" : text(String(told)) ?? "");
+  return text(told) ?? (told === undefined || typeof told === "object" ? "" : (text(String(told)) ?? ""));
 }
 
 /** Its classes, most derived first, without what every error is; and the name it goes by. */
 function typesOf(link: unknown): string[] {
   const names = new Set<unknown>();
   try {
-    for (let at = Object.getPrototypeOf(link); at; at = Object.getPrototypeOf(at)) names.add(get(at, "constructor", "name"));
+    for (let at = Object.getPrototypeOf(link); at; at = Object.getPrototypeOf(at))
+      names.add(get(get(at, "constructor"), "name"));
   } catch {
     // `null`, `undefined`, a proxy that refuses: no classes.
   }
   names.add(get(link, "name"));
   if (names.has("AttemptTimeout")) names.add("TimeoutError");
-  return [...names].filter((name): name is string => text(name) !== undefined && !/^(Error|Object)$/.test(String(name)));
+  return [...names].filter(
+    (name): name is string => text(name) !== undefined && !/^(Error|Object)$/.test(String(name)),
+  );
 }
 
 /** Pairs of headers, from whatever a client keeps them in. */

@@ -16,9 +16,7 @@ export function toWire(value: unknown): unknown {
 /** JSON without lone surrogates, which are not Unicode. */
 export function toJson(value: unknown): string {
   const text = JSON.stringify(value);
-  return text.includes("\\ud")
-    ? text.replace(/\\(?:(ud[89a-f]..)|.)/g, (all, lone) => (lone ? "\\ufffd" : all))
-    : text;
+  return text.includes("\\ud") ? text.replace(/\\(?:(ud[89a-f]..)|.)/g, (all, lone) => (lone ? "\\ufffd" : all)) : text;
 }
 
 // What is deeper is none of ours, or a cycle.

@@ -1,7 +1,6 @@
 /** A call that was started: look at it, wake it, cancel it, write it down. */
 import type { AttemptFunction } from "./attempt.js";
 import { clock } from "./clock.js";
-import type { EngineCall } from "./engine.js";
 import { engine, engineFault } from "./load.js";
 import { alone, drive } from "./loop.js";
 import type { Bound } from "./policy.js";
@@ -60,11 +59,9 @@ export class Handle<T> implements PromiseLike<T> {
   }
 }
 
-const NO_CALL: Pick<EngineCall, "traceId" | "lines"> = { traceId: () => "", lines: () => "[]" };
-
 /** The result of a call that no engine decides about. */
 function undriven(owner: Bound, fn: AttemptFunction<unknown>): Promise<Result<unknown>> {
-  const trace = new Trace(NO_CALL, `${engineFault()}`, 0);
+  const trace = new Trace("", "[]", `${engineFault()}`, 0);
   return alone(owner, fn).then(
     (value) => new Result({ ok: true, value, trace }),
     (error) => new Result({ ok: false, error, trace }),

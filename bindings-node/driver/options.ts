@@ -8,7 +8,6 @@ import type { CallOptions } from "./types.js";
 /** Options as a call uses them: what was taken back or never given is absent. */
 export type Options = { readonly [name in keyof CallOptions]?: NonNullable<CallOptions[name]> };
 
-// biome-ignore lint/suspicious/noExplicitAny: anything may be given
 type Check = string | readonly [passes: (value: any) => boolean, allowed: string];
 
 const isFunction = (value: unknown): boolean => typeof value === "function";

@@ -6,12 +6,10 @@ export type Path = readonly string[];
 /** Paths, written as `status response.status`. */
 export const paths = (text: string): Path[] => text.split(" ").map((path) => path.split("."));
 
-/** A property, or what stands at the end of a path of them. */
-export function get(thing: unknown, ...path: Path): unknown {
+/** A property. */
+export function get(thing: unknown, name: string): unknown {
   try {
-    let at = thing;
-    for (const name of path) at = (at as Record<string, unknown> | undefined)?.[name];
-    return at;
+    return (thing as Record<string, unknown> | undefined)?.[name];
   } catch {
     return undefined;
   }
@@ -20,7 +18,8 @@ export function get(thing: unknown, ...path: Path): unknown {
 /** What the first path leads to that passes. */
 export function first<T>(thing: unknown, all: Path[], pass: (found: unknown) => T | undefined): T | undefined {
   for (const path of all) {
-    const found = get(thing, ...path);
+    let found = thing;
+    for (const name of path) found = get(found, name);
     const fact = found == null ? undefined : pass(found);
     if (fact !== undefined) return fact;
   }

@@ -24,6 +24,7 @@ import { ask, engine } from "./load.js";
 import { outcomeOf } from "./outcome.js";
 import type { Bound } from "./policy.js";
 import { Result } from "./result.js";
+import { arrive } from "./timers.js";
 import { attach, Trace } from "./trace.js";
 import type { CallEvent, StopReason } from "./types.js";
 import { usageOf } from "./usage.js";
@@ -48,11 +49,11 @@ export class Session implements Maker {
   private _inFlight: Attempt | undefined;
   private _pause: Wait | undefined;
 
-  /** `_watched`: by a handle, which tells all and writes it down. `first`: an attempt that was made already, and did not succeed. */
+  /** `watched`: by a handle, which tells all. `first`: an attempt that was made already, and did not succeed. */
   constructor(
     private readonly _owner: Bound,
     private readonly _fn: AttemptFunction<unknown>,
-    private readonly _watched: boolean,
+    watched: boolean,
     first?: Attempt,
   ) {
     const { _options: options, policy } = _owner;
@@ -60,8 +61,8 @@ export class Session implements Maker {
     this._signal = options.signal;
     this._run = options.run ?? outer?.run;
     this._guards = options.guards ?? (policy._known()._guarded ? _owner.guards : undefined);
-    this._recorded = _watched || !!options.sink || !!this._run;
-    this._heard = _watched || !!options.onEvent;
+    this._recorded = watched || !!options.sink || !!this._run;
+    this._heard = watched || !!options.onEvent;
     this._ids = first?._ids ?? new Ids(options.traceId, options.idempotencyKey);
     if (options.seed !== undefined) this._ids._seed = `${options.seed}`;
     this._call = ask(() => this._made(outer, first));
@@ -78,18 +79,15 @@ export class Session implements Maker {
 
   /** Makes the attempt; answers what to do next. */
   _attempt({ number, target, timeoutNs }: Action): Promise<Action> {
-    const { _call } = this;
     const facts = {
       _number: number as number,
       _target: target as string,
       _timeoutNs: timeoutNs as number,
       _connectNs: this._owner.policy._known()._connectNs,
-      get _isLast() {
-        return _call.isLast();
-      },
+      _isLast: this._call.isLast(),
     };
     const fn = this._owner._options.targets?.[facts._target] ?? this._fn;
-    this._inFlight = new Attempt(facts, this, fn)._starts(clock.now());
+    this._inFlight = new Attempt(facts, this, fn)._starts(arrive());
     this._inFlight._ids = this._ids;
     return this._inFlight._start() as Promise<Action>;
   }
@@ -128,10 +126,13 @@ export class Session implements Maker {
     this._run?._wakers.delete(this._waker);
   }
 
-  /** The value; throws the error of a call that failed. */
+  /** The value; throws the error of a call that failed. Nobody asks the machine after this. */
   _finish(action: Action): unknown {
-    if (action.kind === "done") return this._value;
-    throw this._giveUp(action).error;
+    const failed = action.kind === "done" ? undefined : this._giveUp(action);
+    // A wasm machine lies in memory that no garbage collector sees.
+    (this._call as { free?(): void }).free?.();
+    if (failed) throw failed.error;
+    return this._value;
   }
 
   /** The end as a value. */
@@ -188,8 +189,7 @@ export class Session implements Maker {
     const how = toJson({
       ids: {
         trace_id: this._ids._traceId,
-        // Only records and snapshots hand it on.
-        idempotency_key: this._recorded ? this._ids._key : undefined,
+        idempotency_key: this._ids._key,
         scene: options.scene,
         prompt_version: options.promptVersion,
         outer_trace_id: outer?.traceId,
@@ -202,7 +202,13 @@ export class Session implements Maker {
     const { Call } = engine();
     if (first) return Call.started(native, this._ids._seed, first._began(), how);
     const most = clock.attempts;
-    return new Call(most ? native.capped(most) : native, this._ids._seed, how, this._guards?._native, this._run?._native);
+    return new Call(
+      most ? native.capped(most) : native,
+      this._ids._seed,
+      how,
+      this._guards?._native,
+      this._run?._native,
+    );
   }
 
   private _isCancelled(): boolean {
@@ -215,10 +221,10 @@ export class Session implements Maker {
     if (how === OK) {
       this._value = value;
       const usage = this._recorded && usageOf(value);
-      return toJson(usage ? { success: {}, usage } : { success: {} });
+      return usage ? toJson({ success: {}, usage }) : '{"success":{}}';
     }
     if (this._isCancelled()) this._call.cancel(clock.now());
-    if (how === CANCELLED) return toJson({ failure: { kind: "cancelled" } });
+    if (how === CANCELLED) return '{"failure":{"kind":"cancelled"}}';
     const ours = how === TIMED_OUT;
     this._failed = { _error: value, _ours: ours };
     if (ours) return toJson({ failure: { kind: "timeout", message: (value as Error).message } });
@@ -245,7 +251,7 @@ export class Session implements Maker {
   }
 
   private _trace(note: string): Trace {
-    return new Trace(this._call, note, clock.now());
+    return new Trace(this._ids._traceId, this._call.lines(), note, clock.now());
   }
 
   /** What is left of the call's time, as the last receipt says, in nanoseconds. */

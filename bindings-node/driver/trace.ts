@@ -1,6 +1,5 @@
 /** A call's trace: its receipts and how it ended, kept beside the error that it throws. */
 import { chainOf } from "./chain.js";
-import type { EngineCall } from "./engine.js";
 
 /** One record: the fields are the wire format's, the same in every language. */
 export type Receipt = Record<string, unknown>;
@@ -11,20 +10,17 @@ const traces = new WeakMap<object, Trace>();
 export class Trace {
   /** @internal */
   constructor(
-    private readonly _call: Pick<EngineCall, "traceId" | "lines">,
+    readonly traceId: string,
+    private readonly _lines: string,
     /** What a person on call wants to know first; empty for a success. */
     readonly note: string,
     /** @internal On the driver's clock. */
     readonly _endedAt: number,
   ) {}
 
-  get traceId(): string {
-    return this._call.traceId();
-  }
-
   /** The records as a sink gets them. */
   get lines(): string[] {
-    return JSON.parse(this._call.lines());
+    return JSON.parse(this._lines);
   }
 
   /** One record for each attempt and refusal, oldest first. */

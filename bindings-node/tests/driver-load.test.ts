@@ -2,11 +2,25 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 
-import { AttemptTimeout, CircuitOpen, ConfigError, engineFault, Policy, RetryError, ready, retry, setEngine } from "../driver/index.js";
+import {
+  AttemptTimeout,
+  CircuitOpen,
+  ConfigError,
+  engineFault,
+  Policy,
+  RetryError,
+  ready,
+  retry,
+  setEngine,
+} from "../driver/index.js";
 import { engines } from "./engines.js";
 
 const never = (): Promise<never> => new Promise(() => {});
-const thrown = (promise: Promise<unknown>): Promise<any> => promise.then(() => assert.fail("nothing was thrown"), (error) => error);
+const thrown = (promise: Promise<unknown>): Promise<any> =>
+  promise.then(
+    () => assert.fail("nothing was thrown"),
+    (error) => error,
+  );
 
 test("an engine that does not load: one attempt each, the caller's own errors, one warning", async () => {
   const warned = mock.method(console, "warn", () => {});
@@ -19,7 +33,10 @@ test("an engine that does not load: one attempt each, the caller's own errors, o
   assert.equal(await policy.call(async (attempt) => attempt.number), 1);
   assert.equal(await thrown(policy.call(() => Promise.reject(own))), own);
   assert.equal(await thrown(retry(() => Promise.reject(own), {}, { scene: "x" })), own);
-  assert.equal(await thrown(retry(never, {}, { signal: AbortSignal.timeout(5) })).then((error) => error.name), "TimeoutError");
+  assert.equal(
+    await thrown(retry(never, {}, { signal: AbortSignal.timeout(5) })).then((error) => error.name),
+    "TimeoutError",
+  );
   assert.deepEqual([(await policy.execute(() => Promise.reject(own))).error, await policy.start(() => 5)], [own, 5]);
   assert.equal(engineFault()?.cause, cause);
   assert.equal(warned.mock.callCount(), 1);

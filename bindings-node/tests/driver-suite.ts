@@ -4,7 +4,7 @@ import { getEventListeners, once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, mock, test } from "node:test";
-
+import type { Engine } from "../driver/engine.js";
 import {
   type Attempt,
   AttemptTimeout,
@@ -32,7 +32,6 @@ import {
   setEngine,
   traceOf,
 } from "../driver/index.js";
-import type { Engine } from "../driver/engine.js";
 import { virtual } from "../driver/testing.js";
 import { engines } from "./engines.js";
 
@@ -75,16 +74,29 @@ export function suite(name: string): void {
     setEngine(() => engine);
     test("retries until it succeeds, and tells each attempt what it is", async () => {
       const seen: unknown[] = [];
-      const value = await retry(async (attempt) => {
-        seen.push([attempt.number, attempt.target, attempt.isLast, attempt.timeout, attempt.traceId, attempt.idempotencyKey]);
-        if (attempt.number < 3) throw new Status(500);
-        return "done";
-      }, { ...QUICK, attemptTimeout: 1000 });
+      const value = await retry(
+        async (attempt) => {
+          seen.push([
+            attempt.number,
+            attempt.target,
+            attempt.isLast,
+            attempt.timeout,
+            attempt.traceId,
+            attempt.idempotencyKey,
+          ]);
+          if (attempt.number < 3) throw new Status(500);
+          return "done";
+        },
+        { ...QUICK, attemptTimeout: 1000 },
+      );
       assert.equal(value, "done");
       const [[, , , , traceId, key] = []] = seen as any[][];
       assert.match(traceId, /^[0-9a-f]{32}$/);
       assert.match(key, /^[0-9a-f]{32}$/);
-      assert.deepEqual(seen, [1, 2, 3].map((n) => [n, "primary", n === 3, 1000, traceId, key]));
+      assert.deepEqual(
+        seen,
+        [1, 2, 3].map((n) => [n, "primary", n === 3, 1000, traceId, key]),
+      );
     });
 
     test("throws the caller's own object, untouched, with its trace beside it", async () => {
@@ -150,7 +162,10 @@ export function suite(name: string): void {
       // biome-ignore lint/suspicious/noThenProperty: it is what is tested
       const error = await thrown(retry(() => ({ then() {} }), { ...QUICK, attemptTimeout: 10, maxAttempts: 2 }));
       assert(error instanceof AttemptTimeout && error instanceof RetryError);
-      assert.deepEqual([error.name, error.attempts, error.retries, error.stopReason], ["AttemptTimeout", 2, 1, "attempts_exhausted"]);
+      assert.deepEqual(
+        [error.name, error.attempts, error.retries, error.stopReason],
+        ["AttemptTimeout", 2, 1, "attempts_exhausted"],
+      );
       assert.equal(error.failure?.kind, "timeout");
     });
 
@@ -250,12 +265,15 @@ export function suite(name: string): void {
         ["tool", /^policy: "tool" /],
       ];
       for (const [fields, message] of refused) {
-        assert.throws(() => new Policy(fields as PolicyFields), (error: Error) => {
-          assert(error instanceof ConfigError);
-          assert.equal(error.name, "ConfigError");
-          assert.match(error.message, message);
-          return true;
-        });
+        assert.throws(
+          () => new Policy(fields as PolicyFields),
+          (error: Error) => {
+            assert(error instanceof ConfigError);
+            assert.equal(error.name, "ConfigError");
+            assert.match(error.message, message);
+            return true;
+          },
+        );
       }
       assert((await thrown(retry(flaky(0), { maxAttempts: -1 }))) instanceof ConfigError);
       assert((await thrown(retry("no function" as never))) instanceof ConfigError);
@@ -277,9 +295,16 @@ export function suite(name: string): void {
         [{ unmask: ["nothing"] }, /nothing/],
         [{ colour: 1 }, /^colour: .*the options are scene/],
       ];
-      for (const [options, message] of refused) assert.throws(() => policy.bind(options), { name: "ConfigError", message });
+      for (const [options, message] of refused)
+        assert.throws(() => policy.bind(options), { name: "ConfigError", message });
       for (const seed of [0, "18446744073709551615", 2n ** 64n - 1n]) policy.bind({ seed });
-      assert.equal(await policy.bind({ scene: "x", signal: undefined }).bind({ scene: null }).call(async () => 1), 1);
+      assert.equal(
+        await policy
+          .bind({ scene: "x", signal: undefined })
+          .bind({ scene: null })
+          .call(async () => 1),
+        1,
+      );
     });
 
     test("the same seed waits the same", async () => {
@@ -305,9 +330,15 @@ export function suite(name: string): void {
     test("a result says how it went", async () => {
       const good = await new Policy(QUICK).execute(async () => ({ usage: { prompt_tokens: 3, completion_tokens: 4 } }));
       assert(good instanceof Result && good.ok);
-      assert.deepEqual([good.attempts, good.usage, good.stopReason], [1, { inputTokens: 3, outputTokens: 4 }, undefined]);
+      assert.deepEqual(
+        [good.attempts, good.usage, good.stopReason],
+        [1, { inputTokens: 3, outputTokens: 4 }, undefined],
+      );
       const bad = await new Policy(QUICK).execute(flaky(9));
-      assert.deepEqual([bad.ok, bad.attempts, bad.stopReason, bad.failure?.kind, bad.valueOr(5)], [false, 3, "attempts_exhausted", "server_error", 5]);
+      assert.deepEqual(
+        [bad.ok, bad.attempts, bad.stopReason, bad.failure?.kind, bad.valueOr(5)],
+        [false, 3, "attempts_exhausted", "server_error", 5],
+      );
       assert(bad.failure instanceof Failure && bad.failure.retriable && bad.failure.serviceFault && !bad.failure.alert);
       assert.equal((await new Policy().execute(() => Promise.reject(undefined))).ok, false);
     });
@@ -329,7 +360,8 @@ export function suite(name: string): void {
     test("functions of the user's own decide, and never break a call", async () => {
       const policy = new Policy({ ...QUICK, retryOn: ["unknown"] });
       const plain = new Error("plain");
-      const count = async (options: object): Promise<number> => (await policy.bind(options).execute(flaky(9, plain))).attempts;
+      const count = async (options: object): Promise<number> =>
+        (await policy.bind(options).execute(flaky(9, plain))).attempts;
       const fail = (): never => {
         throw new Error("mine");
       };
@@ -346,7 +378,10 @@ export function suite(name: string): void {
         assert((faults()[role] ?? 0) > (before[role] ?? 0), role);
       }
       const waits = await virtual(async (clock) => {
-        await policy.with({ backoff: { max: "1m" } }).bind({ backoff: (_, n) => n * 100 }).execute(flaky(9, plain));
+        await policy
+          .with({ backoff: { max: "1m" } })
+          .bind({ backoff: (_, n) => n * 100 })
+          .execute(flaky(9, plain));
         return clock.sleeps;
       });
       assert.deepEqual(waits, [100, 200]);
@@ -360,7 +395,14 @@ export function suite(name: string): void {
       await bound.call(flaky(1));
       assert.deepEqual(events, ["attempt_started", "attempt_failed", "will_retry", "attempt_started", "succeeded"]);
       const records = lines.map((line) => JSON.parse(line));
-      assert.deepEqual(records.map((record) => [record.scene, record.decision]), [["s", "retry"], ["s", "done"], ["s", "done"]]);
+      assert.deepEqual(
+        records.map((record) => [record.scene, record.decision]),
+        [
+          ["s", "retry"],
+          ["s", "done"],
+          ["s", "done"],
+        ],
+      );
       assert(lines.every((line) => line.endsWith("}\n")));
     });
 
@@ -369,7 +411,10 @@ export function suite(name: string): void {
       const handle = policy.start(flaky(1));
       await sleep(2);
       assert.equal(handle.state, "waiting");
-      assert.deepEqual(handle.events.map((event) => event.event), ["attempt_started", "attempt_failed", "will_retry"]);
+      assert.deepEqual(
+        handle.events.map((event) => event.event),
+        ["attempt_started", "attempt_failed", "will_retry"],
+      );
       handle.wake();
       await sleep(1);
       assert.equal(handle.state, "waiting");
@@ -452,18 +497,24 @@ export function suite(name: string): void {
       const outer = await new Policy(QUICK).execute(inner);
       assert.deepEqual([calls, outer.attempts, outer.stopReason], [3, 1, "attempts_exhausted"]);
       const wrapping = () => inner().catch((cause) => Promise.reject(new Error("outer", { cause })));
-      assert.equal((await new Policy({ ...QUICK, retryOn: ["unknown", "server_error"] }).execute(wrapping)).attempts, 1);
+      assert.equal(
+        (await new Policy({ ...QUICK, retryOn: ["unknown", "server_error"] }).execute(wrapping)).attempts,
+        1,
+      );
     });
 
     test("the attempt is visible inside: it bounds inner calls, and a policy may refuse one", async () => {
       assert.equal(currentAttempt(), undefined);
       let seen: number | undefined;
-      await retry((outer) => {
-        assert.equal(currentAttempt(), outer);
-        return retry((attempt) => {
-          seen = attempt.timeout;
-        });
-      }, { attemptTimeout: 5000 });
+      await retry(
+        (outer) => {
+          assert.equal(currentAttempt(), outer);
+          return retry((attempt) => {
+            seen = attempt.timeout;
+          });
+        },
+        { attemptTimeout: 5000 },
+      );
       assert((seen ?? 0) > 0 && (seen ?? 0) <= 5000);
       const refusing = new Policy({ nested: "refuse" });
       assert((await thrown(retry(() => refusing.call(() => 1)))) instanceof ConfigError);
@@ -567,7 +618,9 @@ export function suite(name: string): void {
 
     test("a virtual clock: no real waiting, attempts capped, timeouts when it is let pass", async () => {
       const sleeps = await virtual(async (clock) => {
-        const result = await new Policy({ backoff: { base: 60_000, max: 60_000 }, jitter: { kind: "none" } }).execute(flaky(9));
+        const result = await new Policy({ backoff: { base: 60_000, max: 60_000 }, jitter: { kind: "none" } }).execute(
+          flaky(9),
+        );
         assert.equal(result.latency, 120_000);
         const cut = thrown(retry(never, { attemptTimeout: 1000, maxAttempts: 1 }));
         clock.advance(1000);
@@ -577,13 +630,21 @@ export function suite(name: string): void {
       assert.deepEqual(sleeps, [60_000, 60_000]);
       const capped = await virtual(() => new Policy({ maxAttempts: 9 }).execute(flaky(99)), { attempts: 2 });
       assert.equal(capped.attempts, 2);
-      await assert.rejects(virtual(() => 1, { attempts: 0 }), ConfigError);
+      await assert.rejects(
+        virtual(() => 1, { attempts: 0 }),
+        ConfigError,
+      );
     });
 
     test("evidence without an error", () => {
       assert.equal(classify(undefined, { osCode: "ECONNREFUSED" }).kind, "transport");
       assert.equal(classify({ status: 429, headers: { "retry-after": "20" } }).retryAfter, 20_000);
-      assert.equal(classify(new Error("busy"), { policy: new Policy({ rules: [{ when: { message: "busy" }, kind: "overloaded" }] }) }).kind, "overloaded");
+      assert.equal(
+        classify(new Error("busy"), {
+          policy: new Policy({ rules: [{ when: { message: "busy" }, kind: "overloaded" }] }),
+        }).kind,
+        "overloaded",
+      );
     });
 
     test("the raw machine", () => {

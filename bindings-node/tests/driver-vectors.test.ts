@@ -4,7 +4,8 @@
  * answered is taken down on its way to the driver.
  */
 import { test } from "node:test";
-
+import { install } from "../driver/clock.js";
+import type { Engine, EngineCall } from "../driver/engine.js";
 import {
   type Action,
   type Attempt,
@@ -17,8 +18,6 @@ import {
   Run,
   setEngine,
 } from "../driver/index.js";
-import { install } from "../driver/clock.js";
-import type { Engine, EngineCall } from "../driver/engine.js";
 import { look } from "../driver/timers.js";
 import { engines } from "./engines.js";
 import { type Case, check, Differs, ns, playAll, verb } from "./vectors.js";
@@ -29,7 +28,14 @@ for (const [name, engine] of Object.entries(engines)) {
   for (const mode of MODES) {
     test(`vectors, call, driver over ${name}, ${mode}`, async (t) => {
       const late = mode !== MODES[0];
-      const line = await inStillTime(() => playAll("call", `${name} ${mode}`, (one) => new World(engine, one, late).play(), (one) => unplayable(one, late)));
+      const line = await inStillTime(() =>
+        playAll(
+          "call",
+          `${name} ${mode}`,
+          (one) => new World(engine, one, late).play(),
+          (one) => unplayable(one, late),
+        ),
+      );
       t.diagnostic(line);
     });
   }
@@ -40,14 +46,18 @@ function unplayable(one: Case, late: boolean): string | undefined {
   if (one.raw_only) return String(one.raw_only);
   const steps: { do: Case; at: string; expect?: any }[] = one.steps;
   const words = steps.map((step) => verb(step.do)[0]);
-  if (words.includes("first_item") || steps.some(({ do: what }) => what.delivered || what.delivering || what.success?.delivered)) {
+  if (
+    words.includes("first_item") ||
+    steps.some(({ do: what }) => what.delivered || what.delivering || what.success?.delivered)
+  ) {
     return "streams are not driven yet";
   }
   if (steps.some(({ do: what }) => what.usage)) return "a function that throws reports no usage";
   if (standsStill(steps)) return "a driver does not stand still between a wait of zero and its begin";
   if (words[0] === "snapshot") return "a handle's call has begun";
   const abandons = (i: number): boolean => steps[i]?.expect === "pending" || words[i] === "run_cancel";
-  const later = (i: number): boolean => words[i] === "success" || (steps[i - 1]?.expect === "pending" && steps[i]?.at !== steps[i - 1]?.at);
+  const later = (i: number): boolean =>
+    words[i] === "success" || (steps[i - 1]?.expect === "pending" && steps[i]?.at !== steps[i - 1]?.at);
   if (steps.some((_, i) => abandons(i) && (later(i + 1) || words[i + 1] === "cancel"))) {
     return "a cancelled attempt is abandoned at once: nothing of it comes later";
   }
@@ -56,7 +66,7 @@ function unplayable(one: Case, late: boolean): string | undefined {
     return "more than the policy bounds the call: it is not started late";
   }
   if (words.includes("call")) return "one call after the other: played as handles";
-  if (words[0] !== "begin" || words[1] !== "failure" && words[1] !== "evidence") {
+  if (words[0] !== "begin" || (words[1] !== "failure" && words[1] !== "evidence")) {
     return "no machine is made where the first attempt does not fail";
   }
   if (steps.some(({ expect }) => expect?.retry?.reason === "too_early")) return "only a handle wakes a call early";
@@ -168,7 +178,11 @@ class World {
       case "restore": {
         wall = body.wall;
         const { guards, run } = this;
-        const [call, action] = Call.restore(this.kept, now, wall, { countSuspended: body.count_suspended, guards, run });
+        const [call, action] = Call.restore(this.kept, now, wall, {
+          countSuspended: body.count_suspended,
+          guards,
+          run,
+        });
         lane.restored = call;
         return wire(() => action);
       }
@@ -236,7 +250,7 @@ class World {
   }
 
   private fresh({ policy, preset, seed, options = {} }: Case): Lane {
-    const own = policy ?? preset ? policyOf(policy, preset) : policyOf(this.one.policy, this.one.preset);
+    const own = (policy ?? preset) ? policyOf(policy, preset) : policyOf(this.one.policy, this.one.preset);
     return { policy: own, seed: String(seed ?? this.one.seed), options, told: [], started: false };
   }
 
@@ -267,7 +281,10 @@ function toWire({ success, ...rest }: Case): Case {
 function wire(ask: () => Action | undefined): unknown {
   try {
     const { kind, ...held } = ask() as Action;
-    const named = Object.entries(held).map(([name, value]) => [name.replace(/Ns$/, "_ns").replace("resumeIn", "resume_in"), value]);
+    const named = Object.entries(held).map(([name, value]) => [
+      name.replace(/Ns$/, "_ns").replace("resumeIn", "resume_in"),
+      value,
+    ]);
     return named.length > 0 ? { [kind]: Object.fromEntries(named) } : kind;
   } catch (error) {
     if (error instanceof MisuseError) return { error: "misuse" };
@@ -283,7 +300,9 @@ function overheard(engine: Engine, lane: () => Lane): Engine {
       to.told.push(JSON.parse(answer));
       return answer;
     };
-    const own: Partial<EngineCall> = {
+    const own: Partial<EngineCall> & { free(): void } = {
+      // Its records are looked at after the driver has let go of it.
+      free() {},
       begin: (at) => tell(call.begin(at)),
       onOutcome: (at, attempt, outcome) => tell(call.onOutcome(at, attempt, outcome)),
       cancel: (at) => tell(call.cancel(at)),
