@@ -47,6 +47,7 @@ export class Attempt implements Timed, Watcher {
   _ids: Ids | undefined = undefined;
   private _resolve: ((answer: unknown) => void) | undefined = undefined;
   private _controller: AbortController | undefined = undefined;
+  private _watches = false;
   private _cutBy: unknown[] | undefined = undefined;
 
   /** @internal */
@@ -179,6 +180,7 @@ export class Attempt implements Timed, Watcher {
     this._ends();
     const { _signal: signal } = this._maker;
     if (!signal) return;
+    this._watches = true;
     watch(signal, this);
     if (signal.aborted) this._aborted();
   }
@@ -190,8 +192,7 @@ export class Attempt implements Timed, Watcher {
 
   private _end(how: How, value: unknown): void {
     this._over = true;
-    const { _signal: signal } = this._maker;
-    if (signal) unwatch(signal, this);
+    if (this._watches) unwatch(this._maker._signal as AbortSignal, this);
     try {
       this._resolve?.(this._maker._ended(this, how, value));
     } catch (fault) {
