@@ -47,6 +47,8 @@ export class Attempt implements Timed, Watcher {
   _ids: Ids | undefined = undefined;
   private _resolve: ((answer: unknown) => void) | undefined = undefined;
   private _controller: AbortController | undefined = undefined;
+  /** @internal */
+  _stop: (() => void) | undefined = undefined;
   private _watches = false;
   private _cutBy: unknown[] | undefined = undefined;
 
