@@ -47,6 +47,9 @@ export class Attempt implements Timed, Watcher {
   _ids: Ids | undefined = undefined;
   private _resolve: ((answer: unknown) => void) | undefined = undefined;
   private _controller: AbortController | undefined = undefined;
+  /** @internal */
+  _stop: (() => void) | undefined = undefined;
+  private _watches = false;
   private _cutBy: unknown[] | undefined = undefined;
 
   /** @internal */
@@ -179,6 +182,7 @@ export class Attempt implements Timed, Watcher {
     this._ends();
     const { _signal: signal } = this._maker;
     if (!signal) return;
+    this._watches = true;
     watch(signal, this);
     if (signal.aborted) this._aborted();
   }
@@ -190,8 +194,7 @@ export class Attempt implements Timed, Watcher {
 
   private _end(how: How, value: unknown): void {
     this._over = true;
-    const { _signal: signal } = this._maker;
-    if (signal) unwatch(signal, this);
+    if (this._watches) unwatch(this._maker._signal as AbortSignal, this);
     try {
       this._resolve?.(this._maker._ended(this, how, value));
     } catch (fault) {

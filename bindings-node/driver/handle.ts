@@ -22,6 +22,8 @@ export class Handle<T> implements PromiseLike<T> {
     this.result = (
       session ? drive(session, session._begin()).then((end) => session._result(end)) : undriven(owner, fn)
     ) as Promise<Result<T>>;
+    // Whoever looks at a handle hears of a fault of ours; nobody has to.
+    this.result.catch(() => {});
   }
 
   /** `ready`, `in_flight`, `waiting` or `ended`. */

@@ -27,7 +27,7 @@ const CHECKS: { readonly [name in keyof CallOptions]-?: Check } = {
   run: [(value) => value instanceof Run, "a Run"],
   sink: [(value) => isFunction(value) || isFunction(value.write), "a function or a stream"],
   onEvent: "function",
-  signal: [(value) => isFunction(value.addEventListener), "an AbortSignal"],
+  signal: [isSignal, "an AbortSignal"],
   onGiveUp: [(value) => /^(original|wrapped)$/.test(value), '"original" or "wrapped"'],
   unmask: [Array.isArray, "a list of names"],
 };
@@ -55,6 +55,11 @@ export function merged(policy: Policy, options: Options, given: CallOptions): Op
 /** Nothing here has to be known before an attempt fails. */
 export function isPlain(o: Options): boolean {
   return (o.traceId ?? o.idempotencyKey ?? o.guards ?? o.run ?? o.sink ?? o.onEvent ?? o.targets) === undefined;
+}
+
+/** Of this realm, or of another. */
+export function isSignal(value: unknown): value is AbortSignal {
+  return typeof (value as AbortSignal | undefined)?.addEventListener === "function";
 }
 
 function isSeed(value: unknown): boolean {

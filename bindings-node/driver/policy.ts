@@ -8,7 +8,7 @@ import { Guards, type Run } from "./guards.js";
 import { Handle } from "./handle.js";
 import { ask, engine, engineFault } from "./load.js";
 import { perform, resume } from "./loop.js";
-import { isPlain, merged, type Options } from "./options.js";
+import { isPlain, isSignal, merged, type Options } from "./options.js";
 import { judged } from "./outcome.js";
 import type { Result } from "./result.js";
 import { arrive } from "./timers.js";
@@ -39,7 +39,17 @@ export class Bound implements Maker {
 
   /** The same policy with more options. Throws `ConfigError` for an unknown option or a bad value. */
   bind(options: CallOptions): Bound {
-    return new Bound(this.policy, merged(this.policy, this._options, options));
+    return this._onlySignal(options) ?? new Bound(this.policy, merged(this.policy, this._options, options));
+  }
+
+  /** A signal alone is what changes from call to call, and tells nothing else about them. */
+  private _onlySignal(options: CallOptions): Bound | undefined {
+    for (const name in options) if (name !== "signal") return undefined;
+    const { signal } = options;
+    if (!isSignal(signal)) return undefined;
+    const bound = new Bound(this.policy, { ...this._options, signal });
+    bound._plain = this._plain;
+    return bound;
   }
 
   /** Calls the function until it succeeds or the policy gives up, and then throws what it threw. */

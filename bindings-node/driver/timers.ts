@@ -15,6 +15,8 @@ export interface Timed {
   _place: number;
   /** Its time has come. It has left the list. */
   _fire(): void;
+  /** Takes back a timer of its own. */
+  _stop?: (() => void) | undefined;
   /** It stays for a while: time to say when it is due, and to listen to whatever may end it sooner. */
   _settle?(): void;
 }
@@ -22,7 +24,8 @@ export interface Timed {
 const NEVER = Number.POSITIVE_INFINITY;
 
 const list: Timed[] = [];
-let timer: unknown;
+/** Takes back the timer that is armed. */
+let stop: (() => void) | undefined;
 let armedFor = NEVER;
 // Which timers were in force then: a test may have put its own in place since, or taken them away.
 let armedWith: unknown;
@@ -37,7 +40,7 @@ const LONGEST = 2 ** 31 - 1;
 
 /** The time at which an attempt starts; nothing in a burst, where it is seen to at the end of the turn. */
 export function arrive(): number | undefined {
-  if (++arrived > BURST && clock === REAL) {
+  if (++arrived > BURST && clock === REAL && !isApart()) {
     if (sweptWith !== setTimeout) {
       sweptWith = setTimeout;
       setTimeout(sweep, 0);
@@ -57,6 +60,10 @@ export function join(timed: Timed): void {
   timed._place = list.push(timed) - 1;
   if (timed._due === undefined) return;
   timed._settle?.();
+  if (isApart()) {
+    armAlone(timed, timed._due);
+    return;
+  }
   if (armedWith !== setTimeout) rearm();
   else if (timed._due < armedFor) arm(timed._due);
 }
@@ -71,8 +78,9 @@ export function leave(timed: Timed): boolean {
     last._place = place;
   }
   timed._place = -1;
+  timed._stop?.();
   // A timer that nothing waits for would keep the process alive.
-  if (list.length === 0 && timer !== undefined) disarm();
+  if (stop && list.length === 0) disarm();
   return true;
 }
 
@@ -98,8 +106,8 @@ function rearm(): void {
 }
 
 function disarm(): void {
-  clearTimeout(timer as number);
-  timer = undefined;
+  stop?.();
+  stop = undefined;
   armedFor = NEVER;
 }
 
@@ -107,13 +115,33 @@ function arm(moment: number): void {
   disarm();
   armedFor = moment;
   armedWith = setTimeout;
-  if (clock.sleep) return;
+  if (!clock.sleep) stop = at(moment, look);
+}
+
+/** Acts at a moment, or before it where that is further away than a timer can say. */
+function at(moment: number, act: () => void): () => void {
   const now = clock.now();
   // Rounded up, or it would be too early and have to be set again.
   const ms = Math.min(LONGEST, Math.max(0, Math.ceil((moment - now) / 1e6)));
-  timer = setTimeout(() => {
-    timer = undefined;
+  const { clearTimeout } = globalThis;
+  const timer = setTimeout(() => {
     timerSays(Math.min(moment, now + LONGEST * 1e6));
-    look();
+    act();
   }, ms);
+  return () => clearTimeout(timer);
+}
+
+// Where a timer belongs to the request that set it and ends with it, requests cannot share one.
+let apart: boolean | undefined;
+
+function isApart(): boolean {
+  apart ??= globalThis.navigator?.userAgent === "Cloudflare-Workers";
+  return apart;
+}
+
+function armAlone(timed: Timed, moment: number): void {
+  timed._stop = at(moment, () => {
+    if (clock.now() < moment) armAlone(timed, moment);
+    else if (leave(timed)) timed._fire();
+  });
 }

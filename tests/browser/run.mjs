@@ -50,10 +50,22 @@ const checks = {
     assert.deepEqual(await page.evaluate("inWorker()"), { value: "fine", attempts: 3 });
   },
 
+  async "module as a file"(open) {
+    const page = await open("slim");
+    const { failed, ...seen } = await page.evaluate("seen");
+    assert.match(failed, /nowhere\.wasm answered 404/);
+    assert.deepEqual(seen, { without: ["own", 1], both: "loaded", loaded: ["fine", 2] });
+    page.complaints = page.complaints.filter((said) => !/404|nowhere/.test(said));
+    return "a load that fails costs the retries and no more; asked twice, it loads once";
+  },
+
   async "policy with wasm-unsafe-eval"(open) {
     const page = await open("csp", WASM);
     const { own, attempts, reason, fault } = await page.evaluate("seen");
-    assert.deepEqual({ own, attempts, reason, fault }, { own: true, attempts: 2, reason: "attempts_exhausted", fault: "undefined" });
+    assert.deepEqual(
+      { own, attempts, reason, fault },
+      { own: true, attempts: 2, reason: "attempts_exhausted", fault: "undefined" },
+    );
     return WASM;
   },
 

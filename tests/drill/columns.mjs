@@ -27,15 +27,27 @@ const places = names.map((name) => {
 const [TITLE, END, CELL] = [46, 23, 20];
 const [notes, faults] = [[], []];
 
-line("scenario", "ends", places.map(({ language }) => language));
-line("", "", places.map(({ rows }) => clientsOf(rows)));
+line(
+  "scenario",
+  "ends",
+  places.map(({ language }) => language),
+);
+line(
+  "",
+  "",
+  places.map(({ rows }) => clientsOf(rows)),
+);
 console.log("-".repeat(TITLE + END + CELL * places.length));
 for (const scenario of JSON.parse(readFileSync(values.scenarios, "utf8")).scenarios) {
   for (const { title } of scenario.steps ?? [scenario]) step(scenario.id, title, scenario.needs ?? []);
 }
 step("no-hidden-request", "no hidden request", []);
 console.log("-".repeat(TITLE + END + CELL * places.length));
-line("", "", places.map(({ rows, seconds }) => `${rows.filter((row) => row.pass).length}/${rows.length} in ${seconds} s`));
+line(
+  "",
+  "",
+  places.map(({ rows, seconds }) => `${rows.filter((row) => row.pass).length}/${rows.length} in ${seconds} s`),
+);
 for (const note of notes) console.log(note);
 for (const fault of faults) console.log(fault);
 process.exitCode = faults.length > 0 ? 1 : 0;
@@ -46,12 +58,17 @@ function step(scenario, title, needs) {
   const ends = [...new Set(groups.flatMap((group) => group ?? []).map((row) => row.seen))];
   // Of requests there are as many as there are clients.
   const counts = scenario === "no-hidden-request";
-  line(title, counts ? "none" : ends.join(" | "), groups.map((group) => cellOf(group, needs)));
+  line(
+    title,
+    counts ? "none" : ends.join(" | "),
+    groups.map((group) => cellOf(group, needs)),
+  );
   if (ends.length > 1 && !counts) faults.push(`${title}: it does not end alike everywhere`);
   for (const [i, group] of groups.entries()) {
     const { language } = places[i];
     if (!group && needs.length === 0) faults.push(`${title}: not played in ${language}`);
-    for (const { client, resent } of group ?? []) if (resent) notes.push(`${title}: ${language}, ${client}: ${resentWords(resent)}`);
+    for (const { client, resent } of group ?? [])
+      if (resent) notes.push(`${title}: ${language}, ${client}: ${resentWords(resent)}`);
     for (const { client, differences } of group ?? []) {
       for (const difference of differences) faults.push(`${title}: ${language}, ${client}: ${difference}`);
     }

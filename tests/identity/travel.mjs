@@ -36,7 +36,9 @@ try {
   const page = await browser.open(`${server.url}/pages/travel.html`);
   const places = {
     python: (task) =>
-      JSON.parse(execFileSync(options.python, [`${TESTS}identity/leg.py`], { input: JSON.stringify(task), encoding: "utf8" })),
+      JSON.parse(
+        execFileSync(options.python, [`${TESTS}identity/leg.py`], { input: JSON.stringify(task), encoding: "utf8" }),
+      ),
     node: (task) => leg(reprieve, task),
     chromium: (task) => page.evaluate((given) => globalThis.leg(given), task),
   };
@@ -77,7 +79,10 @@ function compare({ where, records }, uninterrupted) {
   const { trace_id: traceId, idempotency_key: key } = call.ids;
   assert.deepEqual([...new Set(records.map((record) => record.trace_id))], [traceId]);
   assert.equal(records.at(-1).idempotency_key, key);
-  assert.deepEqual([...new Set(where.values())], legs.map(({ place }) => place));
+  assert.deepEqual(
+    [...new Set(where.values())],
+    legs.map(({ place }) => place),
+  );
   for (const [place, expected] of Object.entries(uninterrupted)) {
     assert.deepEqual(records, expected, `the call that stays in ${place} writes other records`);
   }
@@ -87,10 +92,18 @@ function print({ where, records }) {
   const ended = records.at(-1);
   console.log(`trace ${ended.trace_id}, idempotency key ${ended.idempotency_key}`);
   const widths = [10, 9, 10, 14, 10];
-  const row = (...cells) => console.log(cells.map((cell, i) => String(cell ?? "-").padEnd(widths[i] ?? 0)).join("").trimEnd());
+  const row = (...cells) =>
+    console.log(
+      cells
+        .map((cell, i) => String(cell ?? "-").padEnd(widths[i] ?? 0))
+        .join("")
+        .trimEnd(),
+    );
   row("place", "attempt", "target", "outcome", "decision", "delay ms");
   for (const { attempt, target, kind, outcome, decision, delay_ms: delay } of records.slice(0, -1)) {
     row(where.get(attempt), attempt, target, kind ?? outcome, decision, delay);
   }
-  console.log(`${ended.outcome} after ${ended.attempts} attempts; the same records as in one place: ${legs.map((l) => l.place).join(", ")}`);
+  console.log(
+    `${ended.outcome} after ${ended.attempts} attempts; the same records as in one place: ${legs.map((l) => l.place).join(", ")}`,
+  );
 }

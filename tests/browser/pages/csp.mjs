@@ -13,7 +13,13 @@ async function calls() {
   const made = attempts;
   const { error, trace } = await policy.execute(fails);
   const reason = traceOf(thrown)?.ended?.reason;
-  return { own: thrown === own && error === own, attempts: made, reason, note: trace.note, fault: String(engineFault()) };
+  return {
+    own: thrown === own && error === own,
+    attempts: made,
+    reason,
+    note: trace.note,
+    fault: String(engineFault()),
+  };
 }
 
 // By the page itself: what a debugger evaluates is exempt from its policy.

@@ -4,7 +4,10 @@ import { openai } from "../js/openai.mjs";
 /** No page learns when a connection was made: there is no connect timeout here. */
 const CAN = ["interrupt"];
 
-export const clients = [plainFetch(), { ...openai({ can: CAN, settings: { dangerouslyAllowBrowser: true } }), resends: true }];
+export const clients = [
+  plainFetch(),
+  { ...openai({ can: CAN, settings: { dangerouslyAllowBrowser: true } }), resends: true },
+];
 
 /** An answer that is none, as a page's own code throws it: the response, and its body where the retry is decided. */
 class NoAnswer extends Error {

@@ -24,7 +24,11 @@ const browser = await launch();
 try {
   const tab = await browser.open(`${server.url}/drill/page.html`);
   const { scenarios, promptVersion } = options;
-  const played = await tab.evaluate((given) => globalThis.play(given), { scenarios, promptVersion, gateway: gateway.url });
+  const played = await tab.evaluate((given) => globalThis.play(given), {
+    scenarios,
+    promptVersion,
+    gateway: gateway.url,
+  });
   await tab.screenshot({ path: `${options.out}/browser.png`, fullPage: true });
   finish(options, "browser", "Chromium", await tab.evaluate(() => globalThis.names), played);
 } finally {

@@ -29,7 +29,15 @@ Object.assign(globalThis, {
 function show({ title, client, expected, seen, attempts = [], elapsed_ms: elapsed = [], differences, resent, pass }) {
   const seconds = elapsed.map((ms) => (ms / 1000).toFixed(2)).join(", ");
   const row = body.insertRow();
-  for (const text of [title, client, expected, seen, [...new Set(attempts)].join(", "), seconds, pass ? "PASS" : "FAIL"]) {
+  for (const text of [
+    title,
+    client,
+    expected,
+    seen,
+    [...new Set(attempts)].join(", "),
+    seconds,
+    pass ? "PASS" : "FAIL",
+  ]) {
     row.insertCell().textContent = text;
   }
   row.lastChild.className = pass ? "pass" : "fail";

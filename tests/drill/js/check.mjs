@@ -84,7 +84,8 @@ function* ofCall(expect, call) {
   const elapsed = isObject(expect.elapsed_ms) ? expect.elapsed_ms[call.ended.target] : expect.elapsed_ms;
   yield* differs("elapsed_ms", elapsed ?? "another target", call.elapsed_ms);
   if ("ends_within_ms" in expect) yield* differs("ends_within_ms", [0, expect.ends_within_ms], call.ends_within_ms);
-  for (const [name, value] of Object.entries(expect.ended ?? {})) yield* differs(`ended.${name}`, value, call.ended[name]);
+  for (const [name, value] of Object.entries(expect.ended ?? {}))
+    yield* differs(`ended.${name}`, value, call.ended[name]);
   if (expect.receipts) yield* differs("receipts", expect.receipts.length, call.receipts.length);
   for (const [i, fields] of (expect.receipts ?? []).entries()) {
     const receipt = call.receipts[i] ?? {};
@@ -103,10 +104,12 @@ function* ofRecords(call, { isOwn }) {
     yield `attempts are numbered ${numbers}, and the call counts ${call.ended.attempts}`;
   }
   const { outcome } = call.ended;
-  if ((outcome === "success") !== Boolean(call.answer)) yield `the outcome is ${outcome}, and the answer ${call.answer}`;
+  if ((outcome === "success") !== Boolean(call.answer))
+    yield `the outcome is ${outcome}, and the answer ${call.answer}`;
   if (call.error === undefined) return;
   const cut = outcome === "cancelled" || call.failure.kind === "timeout";
-  if (!(outcome === "failure" && isOwn(call.error)) && !(cut && isOurs(call.error))) yield `the call threw ${call.error}`;
+  if (!(outcome === "failure" && isOwn(call.error)) && !(cut && isOurs(call.error)))
+    yield `the call threw ${call.error}`;
 }
 
 /** Ours, or the reason that a signal was aborted with. */
@@ -118,16 +121,26 @@ function isOurs(error) {
 function* ofGateway(expect, seen) {
   const more = resent(seen);
   for (const [target, requests] of Object.entries(seen.requests)) {
-    yield* differs(`requests to ${target}`, expect.requests[target] ?? 0, requests.length - (target === "primary" ? more : 0));
+    yield* differs(
+      `requests to ${target}`,
+      expect.requests[target] ?? 0,
+      requests.length - (target === "primary" ? more : 0),
+    );
   }
-  const every = Object.values(seen.requests).flat().sort((a, b) => a.at_ms - b.at_ms);
+  const every = Object.values(seen.requests)
+    .flat()
+    .sort((a, b) => a.at_ms - b.at_ms);
   const made = new Map(seen.calls.map(({ ended }) => [ended.idempotency_key, ended.attempts ?? 0]));
   for (const [key, count] of Object.entries(counted(every.map((request) => request["idempotency-key"])))) {
     const attempts = made.get(key) ?? 0;
-    if (count > attempts + (made.has(key) ? more : 0)) yield `${count} requests with idempotency key ${key}, whose call made ${attempts} attempts`;
+    if (count > attempts + (made.has(key) ? more : 0))
+      yield `${count} requests with idempotency key ${key}, whose call made ${attempts} attempts`;
   }
   // Plain `fetch` does not count.
-  const retried = new Set(every.map((request) => request["x-stainless-retry-count"] ?? (seen.counts ? "nothing" : "0")));
+  const retried = new Set(
+    every.map((request) => request["x-stainless-retry-count"] ?? (seen.counts ? "nothing" : "0")),
+  );
   for (const count of retried) yield* differs("x-stainless-retry-count", "0", count);
-  if ("gap_ms" in expect) yield* differs("gap_ms", expect.gap_ms, every.length > 1 ? every[1].at_ms - every[0].at_ms : null);
+  if ("gap_ms" in expect)
+    yield* differs("gap_ms", expect.gap_ms, every.length > 1 ? every[1].at_ms - every[0].at_ms : null);
 }

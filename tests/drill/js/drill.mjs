@@ -8,7 +8,9 @@ export async function drill({ place, clients, scenarios, atOnce, onRow }) {
   const began = performance.now();
   await warmUp(place, clients);
   const plays = scenarios.flatMap((scenario) =>
-    clients.filter((client) => (scenario.needs ?? []).every((need) => client.can.includes(need))).map((client) => ({ scenario, client })),
+    clients
+      .filter((client) => (scenario.needs ?? []).every((need) => client.can.includes(need)))
+      .map((client) => ({ scenario, client })),
   );
   const [rows, lines, attempts] = [[], [], {}];
   const queue = [...plays];
@@ -82,7 +84,8 @@ async function noHiddenRequest(place, attempts) {
 async function warmUp(place, clients) {
   for (const client of clients) {
     const [{ calls }] = await play(place, client, { id: "warm-up", policy: {}, prompts: { primary: "#[ok]" } });
-    if (calls[0].error !== undefined) throw new Error(`${client.name} gets no answer from the gateway`, { cause: calls[0].error });
+    if (calls[0].error !== undefined)
+      throw new Error(`${client.name} gets no answer from the gateway`, { cause: calls[0].error });
   }
 }
 

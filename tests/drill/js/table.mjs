@@ -12,7 +12,8 @@ export function* tableOf(rows) {
     const failed = group.some((row) => !row.pass);
     yield `${cells([title, expected, seen, attempts, span(group)])} ${failed ? "FAIL" : "PASS"}`;
     for (const { client, resent } of group) if (resent) yield `    ${client}: ${resentWords(resent)}`;
-    for (const { client, differences } of group) for (const difference of differences) yield `    ${client}: ${difference}`;
+    for (const { client, differences } of group)
+      for (const difference of differences) yield `    ${client}: ${difference}`;
   }
 }
 

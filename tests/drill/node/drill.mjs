@@ -24,7 +24,13 @@ try {
   const { promptVersion, scenarios } = options;
   const place = { reprieve, promptVersion, gateway: gateway.url, backlog: backlog.url };
   const played = await drill({ place, clients, scenarios, atOnce: AT_ONCE, onRow: () => {} });
-  finish(options, "node", "Node", clients.map(({ name }) => name), played);
+  finish(
+    options,
+    "node",
+    "Node",
+    clients.map(({ name }) => name),
+    played,
+  );
 } finally {
   backlog.close();
   gateway.close();
