@@ -1,5 +1,5 @@
 /** `Policy`: what is configured, and every way to run a function under it. */
-import { Attempt, type AttemptFunction, currentAttempt, type Facts, type How, type Maker, OK } from "./attempt.js";
+import { Attempt, type AttemptFunction, currentAttempt, type Facts, type How, OK } from "./attempt.js";
 import { clock } from "./clock.js";
 import type { EnginePolicy } from "./engine.js";
 import { ConfigError } from "./errors.js";
@@ -15,7 +15,7 @@ import { arrive } from "./timers.js";
 import type { CallOptions, PolicyFields, PresetName } from "./types.js";
 
 /** A policy with the options of its calls. Made by `bind`. */
-export class Bound implements Maker {
+export class Bound {
   readonly policy: Policy;
   /** @internal */
   readonly _options: Options;
