@@ -3,8 +3,8 @@ import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Run } from "./guards.js";
 import { Ids } from "./ids.js";
-import { unwatch, type Watcher, watch } from "./signals.js";
-import { join, leave, type Timed } from "./timers.js";
+import { unwatch, watch } from "./signals.js";
+import { join, leave } from "./timers.js";
 
 /** What is known of an attempt before it begins. For a first attempt it is the same in every call of a policy. */
 export interface Facts {
@@ -36,7 +36,7 @@ export interface Maker {
 export type AttemptFunction<T> = (attempt: Attempt) => T;
 
 /** One attempt, as its function sees it. Durations are in milliseconds. */
-export class Attempt implements Timed, Watcher {
+export class Attempt {
   /** @internal */
   _place = -1;
   /** @internal When its time is up; in a burst, not known at once. */

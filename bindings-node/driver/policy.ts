@@ -1,5 +1,5 @@
 /** `Policy`: what is configured, and every way to run a function under it. */
-import { Attempt, type AttemptFunction, currentAttempt, type Facts, type How, type Maker, OK } from "./attempt.js";
+import { Attempt, type AttemptFunction, currentAttempt, type Facts, type How, OK } from "./attempt.js";
 import { clock } from "./clock.js";
 import type { EnginePolicy } from "./engine.js";
 import { ConfigError } from "./errors.js";
@@ -15,7 +15,7 @@ import { arrive } from "./timers.js";
 import type { CallOptions, PolicyFields, PresetName } from "./types.js";
 
 /** A policy with the options of its calls. Made by `bind`. */
-export class Bound implements Maker {
+export class Bound {
   readonly policy: Policy;
   /** @internal */
   readonly _options: Options;
@@ -42,13 +42,19 @@ export class Bound implements Maker {
     return this._onlySignal(options) ?? new Bound(this.policy, merged(this.policy, this._options, options));
   }
 
+  /** Nothing of a call has to be known before an attempt fails. */
+  private _isPlain(): boolean {
+    this._plain ??= isPlain(this._options) && this.policy._loads() && !this.policy._known()._guarded;
+    return this._plain;
+  }
+
   /** A signal alone is what changes from call to call, and tells nothing else about them. */
   private _onlySignal(options: CallOptions): Bound | undefined {
     for (const name in options) if (name !== "signal") return undefined;
     const { signal } = options;
     if (!isSignal(signal)) return undefined;
     const bound = new Bound(this.policy, { ...this._options, signal });
-    bound._plain = this._plain;
+    bound._plain = this._isPlain();
     return bound;
   }
 
@@ -56,10 +62,9 @@ export class Bound implements Maker {
   call<T>(fn: AttemptFunction<T>): Promise<Awaited<T>> {
     try {
       refuseOther(fn);
-      this._plain ??= isPlain(this._options) && this.policy._loads() && !this.policy._known()._guarded;
       // On the happy path the first attempt is made with one object and a place in the list of deadlines; whatever
       // else a call needs is made when it fails.
-      const early = this._plain && !clock.sleep && !this._signal?.aborted && !currentAttempt();
+      const early = this._isPlain() && !clock.sleep && !this._signal?.aborted && !currentAttempt();
       return (
         early ? new Attempt(this.policy._known(), this, fn)._starts(arrive())._start() : perform(this, fn)
       ) as Promise<Awaited<T>>;
