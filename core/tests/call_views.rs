@@ -2,6 +2,7 @@
 //! The vectors compare actions; these are what drivers hand on to users.
 
 use reprieve::guard::{Answer, Grant, Permit, Refusal, RefusedBy, Settle, Usage, Verdict};
+use reprieve::trace::Masks;
 use reprieve::{Action, Call, Evidence, Failure, Kind, Misuse, Outcome, Policy, Restore, Span, StopReason};
 use serde_json::Value;
 
@@ -210,4 +211,42 @@ fn a_reason_has_a_name_and_words_of_its_own() {
     let reasons: Vec<_> = reasons.iter().map(|name| StopReason::from_name(name).unwrap()).collect();
     assert_eq!(reasons[1].to_string(), "attempts_exhausted");
     assert_eq!(reasons[2].says(), "the time left does not allow another attempt");
+}
+
+/// What a driver has taken, what an unrecorded success used and what is not masked go on with the call.
+#[test]
+fn a_snapshot_keeps_what_was_taken_used_and_unmasked() {
+    let masks = Masks::without(["phones"]).unwrap();
+    let mut call = Call::new(Policy::default(), 7).with_masks(masks);
+    let _ = call.begin(Span::ZERO).unwrap();
+    let failed = Failure { message: Some("call 13812345678".into()), ..Failure::of(Kind::Timeout) };
+    let _ = call.on_outcome(Span::ZERO, 1, Outcome::failed(failed)).unwrap();
+    let taken = call.take_lines();
+    assert!(taken[0].contains("13812345678"), "{taken:?}");
+
+    let snapshot = call.snapshot(Span::ZERO, 0);
+    let (mut restored, _) = Call::restore(&snapshot, Span::ZERO, 0, Restore::default()).unwrap();
+    assert_eq!(restored.take_lines(), Vec::<String>::new(), "what was taken does not come twice");
+    assert_eq!(restored.lines(), taken, "and nothing is masked that was not before");
+
+    let mut done = Call::new(Policy::default(), 7);
+    let _ = done.begin(Span::ZERO).unwrap();
+    let usage = Usage { input_tokens: Some(3), ..Usage::default() };
+    let _ = done.on_outcome(Span::ZERO, 1, Outcome { usage: Some(usage), ..Outcome::success() }).unwrap();
+    let (restored, step) = Call::restore(&done.snapshot(Span::ZERO, 0), Span::ZERO, 0, Restore::default()).unwrap();
+    assert!(matches!(step.action, Action::Done));
+    assert!(restored.lines()[0].contains("\"input_tokens\":3"), "{:?}", restored.lines());
+}
+
+/// An outer bound belongs to where the call goes on.
+#[test]
+fn a_restored_call_is_bounded_where_it_goes_on() {
+    let mut call = Call::new(Policy::default(), 7);
+    let _ = call.begin(Span::ZERO).unwrap();
+    let _ = call.on_outcome(Span::ZERO, 1, Outcome::failed(Failure::of(Kind::Timeout))).unwrap();
+    let snapshot = call.snapshot(Span::ZERO, 0);
+    let options = Restore { ends_by: Some(Span::from_secs(103)), ..Restore::default() };
+    let (mut restored, _) = Call::restore(&snapshot, Span::from_secs(100), 0, options).unwrap();
+    let step = restored.begin(Span::from_secs(102)).unwrap();
+    assert!(matches!(step.action, Action::Attempt { timeout, .. } if timeout == Span::from_secs(1)), "{step:?}");
 }

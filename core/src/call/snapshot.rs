@@ -97,7 +97,6 @@ struct SavedTarget {
     attempts: u32,
     kinds: Vec<(String, u16)>,
     previous: Option<u64>,
-    fault: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -212,7 +211,6 @@ impl Call {
                 attempts: on.attempts,
                 kinds: kinds.map(|k| (k.name().into(), on.kinds[k as usize])).collect(),
                 previous: on.previous.map(ns),
-                fault: on.fault,
             },
             spoken: self.spoken,
             returns: self.returns.iter().map(|(target, moment)| (*target, ns(*moment))).collect(),
@@ -308,7 +306,6 @@ fn load(saved: Saved, wall_now_ms: u64, options: Restore) -> Result<Call, Snapsh
         kinds[named(name, Kind::from_name)? as usize] = *count;
     }
     Ok(Call {
-        seed: saved.seed,
         state: load_state(saved.state)?,
         carried: time.plus(suspended),
         time,
@@ -325,10 +322,8 @@ fn load(saved: Saved, wall_now_ms: u64, options: Restore) -> Result<Call, Snapsh
             attempts: saved.on_target.attempts,
             kinds,
             previous: saved.on_target.previous.map(span),
-            fault: saved.on_target.fault,
             ..OnTarget::default()
         },
-        asked: saved.target,
         spoken: saved.spoken,
         returns: saved.returns.into_iter().map(|(target, moment)| (target, span(moment))).collect(),
         began: span(saved.began),
