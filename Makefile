@@ -66,9 +66,10 @@ test-wheel: wheel
 	$(BIN)/python .ci/smoke-wheel $(OUT)/wheels
 
 # The sizes are printed here, and held to their limits by `make sizes`: they are not there yet.
-test-js: node $(WASM)/smoke/node_modules/.package-lock.json chromium
+test-js: node gateway $(WASM)/smoke/node_modules/.package-lock.json $(TESTS)/node_modules/.package-lock.json chromium
 	node $(NODE)/scripts/test.mjs
 	cd $(WASM)/smoke && node --test smoke.test.mjs
+	node $(TESTS)/js/readme.mjs
 	-node $(NODE)/scripts/sizes.mjs | tail -4
 
 # The same random scripts in every place: one hash each, and only one hash.
