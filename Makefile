@@ -70,7 +70,8 @@ test-js: node gateway $(WASM)/smoke/node_modules/.package-lock.json $(TESTS)/nod
 	node $(NODE)/scripts/test.mjs
 	cd $(WASM)/smoke && node --test smoke.test.mjs
 	node $(TESTS)/js/readme.mjs
-	-node $(NODE)/scripts/sizes.mjs | tail -4
+	node --test $(TESTS)/drill/js/
+	node $(NODE)/scripts/sizes.mjs | tail -4
 
 # The same random scripts in every place: one hash each, and only one hash.
 test-identity: python $(if $(HAVE_NODE),node chromium $(TESTS)/node_modules/.package-lock.json)
