@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Refused, moment, read, seed_of};
-use crate::guard::{self, Guards, Run, Settle};
+use crate::guard::{self, Answer, Grant, Guards, Run, Settle};
 use crate::trace::{Ids, Masks};
 use crate::{Action, Call, Outcome, Policy, Restore, Span, Step};
 
@@ -63,13 +63,29 @@ impl Machine {
         Machine::with(call, options, peers)
     }
 
-    /// The call whose first attempt the driver began by itself at `t0`.
+    /// The call whose first attempt the driver began by itself at `t0`: without guards, or because they were calm then
+    /// ([`Guards::calm`] answered `calm`).
     ///
     /// # Errors
     /// As [`Machine::new`].
-    pub fn started(policy: &Policy, seed: &str, t0: f64, options: &str) -> Result<Machine, Refused> {
-        let call = Call::started(policy.clone(), seed_of(seed)?, moment(t0));
-        Machine::with(call, options, &Peers::default())
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the number came from here")]
+    pub fn started(
+        policy: &Policy,
+        seed: &str,
+        t0: f64,
+        options: &str,
+        calm: Option<f64>,
+        peers: &Peers<'_>,
+    ) -> Result<Machine, Refused> {
+        let (seed, t0) = (seed_of(seed)?, moment(t0));
+        if peers.guards.is_none() {
+            return Machine::with(Call::started(policy.clone(), seed, t0), options, peers);
+        }
+        let mut machine = Machine::with(Call::new(policy.clone(), seed), options, peers)?;
+        let _ask = machine.call.begin(t0)?;
+        let grant = Grant::calm(policy, calm.map_or(0, |generation| generation as u64), t0);
+        let _attempt = machine.call.on_answer(t0, Answer::Granted(grant))?;
+        Ok(machine)
     }
 
     /// The call of a snapshot; what it does next is [`Machine::restored`]. `options` is JSON: `countSuspended`,
