@@ -232,3 +232,33 @@ impl Machine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Machine, Peers};
+    use crate::guard::Guards;
+    use crate::{Policy, Span};
+
+    fn lend(guards: &mut Guards) -> Peers<'_> {
+        Peers { guards: Some(guards), run: None }
+    }
+
+    #[test]
+    fn a_call_that_a_driver_began_in_a_calm_is_the_one_that_asked() {
+        let policy =
+            Policy::from_json(r#"{"breaker": {"consecutive_failures": 1}, "max_attempts": 1}"#).expect("a policy");
+        let (mut one, mut other) = (Guards::new(), Guards::new());
+        let mut asked = Machine::new(&policy, "7", "{}", &lend(&mut one)).expect("a call");
+        asked.begin(5.0, lend(&mut one)).expect("an attempt");
+        let calm = crate::wire::calm(&other, &policy, 5.0);
+        let mut began = Machine::started(&policy, "7", 5.0, "{}", calm, &lend(&mut other)).expect("a call");
+        assert_eq!(asked.snapshot(6.0, 0.0), began.snapshot(6.0, 0.0));
+
+        let failure = r#"{"failure": {"kind": "server_error"}}"#;
+        let ends = [(&mut asked, &mut one), (&mut began, &mut other)]
+            .map(|(machine, guards)| machine.on_outcome(7.0, 1, failure, lend(guards)).expect("a stop"));
+        assert_eq!(ends[0], ends[1]);
+        assert_eq!(format!("{one:?}"), format!("{other:?}"));
+        assert_eq!(one.breaker_state(&policy, 0, Span::ZERO), Some("open"));
+    }
+}
