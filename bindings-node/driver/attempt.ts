@@ -1,7 +1,7 @@
 /** One attempt: what its function sees, and how its end reaches whoever made it, once. */
 import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
-import type { Run } from "./guards.js";
+import type { Calm, Run } from "./guards.js";
 import { Ids } from "./ids.js";
 import { unwatch, watch } from "./signals.js";
 import { join, leave } from "./timers.js";
@@ -24,8 +24,6 @@ export const CANCELLED = 3;
 
 /** What makes attempts, and is told how each ended. */
 export interface Maker {
-  /** The caller's signal. */
-  readonly _signal: AbortSignal | undefined;
   /** The run that the attempts belong to. */
   readonly _run: Run | undefined;
   /** Answers what the attempt's promise is resolved with. */
@@ -43,6 +41,8 @@ export class Attempt {
   _due: number | undefined = undefined;
   /** @internal What still runs of it is no part of it. */
   _over = false;
+  /** @internal The calm in which it began, if its call has guards and did not ask them. */
+  _calm: Calm | undefined = undefined;
   /** @internal The names of its call, if somebody has asked. */
   _ids: Ids | undefined = undefined;
   private _resolve: ((answer: unknown) => void) | undefined = undefined;
@@ -58,6 +58,8 @@ export class Attempt {
     private readonly _maker: Maker,
     /** @internal */
     readonly _fn: AttemptFunction<unknown>,
+    /** @internal The caller's. */
+    readonly _signal: AbortSignal | undefined,
   ) {}
 
   /** Its number over the whole call, from 1. */
@@ -180,7 +182,7 @@ export class Attempt {
   /** @internal Is due at a moment, and listens to the caller's signal. */
   _settle(): void {
     this._ends();
-    const { _signal: signal } = this._maker;
+    const { _signal: signal } = this;
     if (!signal) return;
     this._watches = true;
     watch(signal, this);
@@ -189,12 +191,12 @@ export class Attempt {
 
   /** @internal The caller's signal aborts. */
   _aborted(): void {
-    this._cancel(this._maker._signal?.reason);
+    this._cancel(this._signal?.reason);
   }
 
   private _end(how: How, value: unknown): void {
     this._over = true;
-    if (this._watches) unwatch(this._maker._signal as AbortSignal, this);
+    if (this._watches) unwatch(this._signal as AbortSignal, this);
     try {
       this._resolve?.(this._maker._ended(this, how, value));
     } catch (fault) {

@@ -61,8 +61,15 @@ export interface EnginePolicy {
 /** Options of a call, as JSON: `{ids, endsBy, recorded, heard, unmask}`. */
 export interface CallClass {
   new (policy: EnginePolicy, seed: string, options: string, guards?: EngineGuards, run?: EngineRun): EngineCall;
-  /** The call whose first attempt the driver began by itself at `t0`. */
-  started(policy: EnginePolicy, seed: string, t0: number, options: string): EngineCall;
+  /** The call whose first attempt the driver began by itself at `t0`, when `calm` was what the guards answered. */
+  started(
+    policy: EnginePolicy,
+    seed: string,
+    t0: number,
+    options: string,
+    calm?: number,
+    guards?: EngineGuards,
+  ): EngineCall;
   /** The call of a snapshot; its next action is `restored()`. Options: `{countSuspended, endsBy}`. */
   restore(
     snapshot: string,
@@ -109,6 +116,8 @@ export interface EngineGuards {
   reset(): void;
   describe(now: number): string;
   breakerState(policy: EnginePolicy, target: string, now: number): string | undefined;
+  /** A number where the policy's calls may begin without asking, and need not tell of a success at the first try. */
+  calm(policy: EnginePolicy, now: number): number | undefined;
   takeTransitions(): string;
 }
 

@@ -6,25 +6,41 @@ import { ask, engine } from "./load.js";
 import type { Policy } from "./policy.js";
 import type { Duration } from "./types.js";
 
+/**
+ * A time in which nothing happens to a set of guards, and for which policies it is calm: their calls need not ask
+ * before their first attempt, nor tell of its success.
+ */
+export interface Calm {
+  _lasts: boolean;
+  /** What the engine answered. */
+  readonly _of: WeakMap<Policy, number>;
+}
+
 /** Breakers, retry budgets, cooldowns and reported load. A policy makes its own; the option `guards` shares one. */
 export class Guards {
   /** @internal */
   _native: EngineGuards = ask(() => new (engine().Guards)());
+  private _calm: Calm | undefined = undefined;
+  private _elsewhere = false;
 
   /** The set that `share` gave this token of, in any worker thread of this process. With the native engine only. */
   static from(token: string): Guards {
     const guards = new Guards();
     guards._native = ask(() => engine().Guards.from(token));
+    guards._leaves();
     return guards;
   }
 
   /** A token of this set for other worker threads, good as long as any of them holds the set. Native engine only. */
   share(): string {
-    return ask(() => this._native.share());
+    const token = ask(() => this._native.share());
+    this._leaves();
+    return token;
   }
 
   /** Reports load: jobs waiting, and cost as a share of what may be spent. What is left out stays as it was. */
   report({ queueDepth, costRatio }: { queueDepth?: number | undefined; costRatio?: number | undefined }): void {
+    this._stir();
     ask(() => this._native.report(queueDepth, costRatio));
   }
 
@@ -40,7 +56,31 @@ export class Guards {
 
   /** Forgets everything. */
   reset(): void {
+    this._stir();
     this._native.reset();
+  }
+
+  /** @internal The time of calm that it is for this policy, if it is. */
+  _calmFor(policy: Policy): Calm | undefined {
+    if (this._elsewhere) return undefined;
+    if (this._calm?._of.has(policy)) return this._calm;
+    const answer = this._native.calm(policy._native, clock.now());
+    if (answer === undefined) return undefined;
+    this._calm ??= { _lasts: true, _of: new WeakMap() };
+    this._calm._of.set(policy, answer);
+    return this._calm;
+  }
+
+  /** @internal Something happens to the set. */
+  _stir(): void {
+    if (this._calm) this._calm._lasts = false;
+    this._calm = undefined;
+  }
+
+  /** @internal What happens to the set is not seen here from now on. */
+  _leaves(): void {
+    this._stir();
+    this._elsewhere = true;
   }
 }
 

@@ -32,7 +32,7 @@ export async function perform(owner: Bound, fn: AttemptFunction<unknown>): Promi
   return session._finish(await drive(session, session._begin()));
 }
 
-/** The rest of a call whose first attempt the happy path made, and which did not succeed. */
+/** The rest of a call whose first attempt the happy path made, and which did not succeed, or no longer in a calm. */
 export async function resume(owner: Bound, first: Attempt, how: How, value: unknown): Promise<unknown> {
   let session: Session;
   let action: Action;
@@ -42,6 +42,7 @@ export async function resume(owner: Bound, first: Attempt, how: How, value: unkn
   } catch (fault) {
     // An engine that breaks must not hide what went wrong in the caller's function.
     note("engine", fault);
+    if (how === OK) return value;
     throw value;
   }
   return session._finish(action);
@@ -53,5 +54,5 @@ const ONE: Facts = { _number: 1, _target: "primary", _timeoutNs: 6e11, _connectN
 export async function alone({ _signal }: Bound, fn: AttemptFunction<unknown>): Promise<unknown> {
   _signal?.throwIfAborted();
   const _ended = (_: unknown, how: How, value: unknown): unknown => (how === OK ? value : Promise.reject(value));
-  return new Attempt(ONE, { _signal, _run: undefined, _ended }, fn)._starts(clock.now())._start();
+  return new Attempt(ONE, { _run: undefined, _ended }, fn, _signal)._starts(clock.now())._start();
 }

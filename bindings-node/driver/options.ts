@@ -54,7 +54,13 @@ export function merged(policy: Policy, options: Options, given: CallOptions): Op
 
 /** Nothing here has to be known before an attempt fails. */
 export function isPlain(o: Options): boolean {
-  return (o.traceId ?? o.idempotencyKey ?? o.guards ?? o.run ?? o.sink ?? o.onEvent ?? o.targets) === undefined;
+  return (o.traceId ?? o.idempotencyKey ?? o.run ?? o.sink ?? o.onEvent ?? o.targets) === undefined;
+}
+
+/** The signal, if nothing else is given: it changes from call to call, and tells nothing else about them. */
+export function onlySignal(given: CallOptions): AbortSignal | undefined {
+  for (const name in given) if (name !== "signal") return undefined;
+  return isSignal(given.signal) ? given.signal : undefined;
 }
 
 /** Of this realm, or of another. */

@@ -4,11 +4,11 @@ import { clock } from "./clock.js";
 import type { EnginePolicy } from "./engine.js";
 import { ConfigError } from "./errors.js";
 import { fieldsToJson, toJson } from "./fields.js";
-import { Guards, type Run } from "./guards.js";
+import { type Calm, Guards, type Run } from "./guards.js";
 import { Handle } from "./handle.js";
 import { ask, engine, engineFault } from "./load.js";
 import { perform, resume } from "./loop.js";
-import { isPlain, isSignal, merged, type Options } from "./options.js";
+import { isPlain, merged, type Options, onlySignal } from "./options.js";
 import { judged } from "./outcome.js";
 import type { Result } from "./result.js";
 import { arrive } from "./timers.js";
@@ -24,12 +24,14 @@ export class Bound {
   /** @internal */
   readonly _run: Run | undefined = undefined;
   private _plain: boolean | undefined = undefined;
+  private _asked: Guards | undefined = undefined;
+  private _calm: Calm | undefined = undefined;
 
-  /** @internal */
-  constructor(policy: Policy | undefined, options: Options) {
+  /** @internal The options are without the signal. */
+  constructor(policy: Policy | undefined, options: Options, signal: AbortSignal | undefined) {
     this.policy = policy ?? (this as unknown as Policy);
     this._options = options;
-    this._signal = options.signal;
+    this._signal = signal;
   }
 
   /** The guards that calls ask: the bound ones, or the policy's own. */
@@ -39,35 +41,52 @@ export class Bound {
 
   /** The same policy with more options. Throws `ConfigError` for an unknown option or a bad value. */
   bind(options: CallOptions): Bound {
-    return this._onlySignal(options) ?? new Bound(this.policy, merged(this.policy, this._options, options));
+    const only = onlySignal(options);
+    if (only) return new Bound(this.policy, this._options, only);
+    const { signal, ...others } = merged(this.policy, this._options, options);
+    return new Bound(this.policy, others, options.signal === undefined ? this._signal : signal);
+  }
+
+  /** @internal The guards that its calls have to ask, if any. */
+  _guardSet(): Guards | undefined {
+    return this._options.guards ?? (this.policy._known()._guarded ? this.policy._guards() : undefined);
   }
 
   /** Nothing of a call has to be known before an attempt fails. */
   private _isPlain(): boolean {
-    this._plain ??= isPlain(this._options) && this.policy._loads() && !this.policy._known()._guarded;
+    if (this._plain === undefined) {
+      this._plain = isPlain(this._options) && this.policy._loads();
+      if (this._plain) this._asked = this._guardSet();
+    }
     return this._plain;
   }
 
-  /** A signal alone is what changes from call to call, and tells nothing else about them. */
-  private _onlySignal(options: CallOptions): Bound | undefined {
-    for (const name in options) if (name !== "signal") return undefined;
-    const { signal } = options;
-    if (!isSignal(signal)) return undefined;
-    const bound = new Bound(this.policy, { ...this._options, signal });
-    bound._plain = this._isPlain();
-    return bound;
+  /** Its guards need not be asked. */
+  private _isCalm(): boolean {
+    if (!this._asked || this._calm?._lasts) return true;
+    this._calm = this._asked._calmFor(this.policy);
+    return this._calm !== undefined;
   }
 
   /** Calls the function until it succeeds or the policy gives up, and then throws what it threw. */
   call<T>(fn: AttemptFunction<T>): Promise<Awaited<T>> {
+    return this._calls(fn, this._signal);
+  }
+
+  /** @internal A call with this signal in place of the bound one. */
+  _calls<T>(fn: AttemptFunction<T>, signal: AbortSignal | undefined): Promise<Awaited<T>> {
     try {
       refuseOther(fn);
       // On the happy path the first attempt is made with one object and a place in the list of deadlines; whatever
       // else a call needs is made when it fails.
-      const early = this._isPlain() && !clock.sleep && !this._signal?.aborted && !currentAttempt();
-      return (
-        early ? new Attempt(this.policy._known(), this, fn)._starts(arrive())._start() : perform(this, fn)
-      ) as Promise<Awaited<T>>;
+      const early = this._isPlain() && !clock.sleep && !signal?.aborted && !currentAttempt() && this._isCalm();
+      if (!early) {
+        const owner = signal === this._signal ? this : new Bound(this.policy, this._options, signal);
+        return perform(owner, fn) as Promise<Awaited<T>>;
+      }
+      const attempt = new Attempt(this.policy._known(), this, fn, signal)._starts(arrive());
+      attempt._calm = this._calm;
+      return attempt._start() as Promise<Awaited<T>>;
     } catch (error) {
       return Promise.reject(error);
     }
@@ -103,7 +122,7 @@ export class Bound {
 
   /** @internal How the first attempt of the happy path ended. */
   _ended(attempt: Attempt, how: How, value: unknown): unknown {
-    return how === OK ? value : resume(this, attempt, how, value);
+    return how === OK && (attempt._calm?._lasts ?? true) ? value : resume(this, attempt, how, value);
   }
 }
 
@@ -136,7 +155,7 @@ export class Policy extends Bound {
   private readonly _make: () => EnginePolicy;
 
   constructor(fields: PolicyFields = {}) {
-    super(undefined, {});
+    super(undefined, {}, undefined);
     if (fields instanceof From) {
       this._make = fields._make;
     } else {

@@ -41,6 +41,7 @@ export class Call {
   private readonly _native: EngineCall;
 
   constructor(policy: Policy, seed: bigint | number | string, { ids, guards, run, endsBy }: RawOptions = {}) {
+    guards?._leaves();
     const how = toJson({ ids: toWire(ids ?? null), endsBy, recorded: true });
     this._native = ask(() => new (engine().Call)(policy._native, `${seed}`, how, guards?._native, run?._native));
   }
@@ -52,6 +53,7 @@ export class Call {
     wallNowMs: number,
     { countSuspended, guards, run, endsBy }: RestoreOptions = {},
   ): [Call, Action] {
+    guards?._leaves();
     const how = toJson({ countSuspended, endsBy });
     const _native = ask(() => engine().Call.restore(snapshot, now, wallNowMs, how, guards?._native, run?._native));
     return [Object.assign(Object.create(Call.prototype), { _native }), actionOf(_native.restored())];

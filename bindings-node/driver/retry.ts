@@ -1,5 +1,6 @@
 /** `retry`: a function under a policy, in one call. */
 import type { AttemptFunction } from "./attempt.js";
+import { onlySignal } from "./options.js";
 import { Bound, Policy } from "./policy.js";
 import type { CallOptions, PolicyFields } from "./types.js";
 
@@ -18,6 +19,8 @@ export function retry<T>(
 ): Promise<Awaited<T>> {
   try {
     const bound = policyOf(policy);
+    const signal = options && onlySignal(options);
+    if (signal) return bound._calls(fn, signal);
     return (options ? bound.bind(options) : bound).call(fn);
   } catch (error) {
     return Promise.reject(error);

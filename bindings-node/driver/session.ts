@@ -56,11 +56,11 @@ export class Session implements Maker {
     watched: boolean,
     first?: Attempt,
   ) {
-    const { _options: options, policy } = _owner;
+    const { _options: options } = _owner;
     const outer = currentAttempt();
-    this._signal = options.signal;
+    this._signal = first ? first._signal : _owner._signal;
     this._run = options.run ?? outer?.run;
-    this._guards = options.guards ?? (policy._known()._guarded ? _owner.guards : undefined);
+    this._guards = _owner._guardSet();
     this._recorded = watched || !!options.sink || !!this._run;
     this._heard = watched || !!options.onEvent;
     this._ids = first?._ids ?? new Ids(options.traceId, options.idempotencyKey);
@@ -87,7 +87,7 @@ export class Session implements Maker {
       _isLast: this._call.isLast(),
     };
     const fn = this._owner._options.targets?.[facts._target] ?? this._fn;
-    this._inFlight = new Attempt(facts, this, fn)._starts(arrive());
+    this._inFlight = new Attempt(facts, this, fn, this._signal)._starts(arrive());
     this._inFlight._ids = this._ids;
     return this._inFlight._start() as Promise<Action>;
   }
@@ -200,15 +200,12 @@ export class Session implements Maker {
       unmask: options.unmask,
     });
     const { Call } = engine();
-    if (first) return Call.started(native, this._ids._seed, first._began(), how);
+    const guards = this._guards?._native;
+    if (first) {
+      return Call.started(native, this._ids._seed, first._began(), how, first._calm?._of.get(policy), guards);
+    }
     const most = clock.attempts;
-    return new Call(
-      most ? native.capped(most) : native,
-      this._ids._seed,
-      how,
-      this._guards?._native,
-      this._run?._native,
-    );
+    return new Call(most ? native.capped(most) : native, this._ids._seed, how, guards, this._run?._native);
   }
 
   private _isCancelled(): boolean {
@@ -233,6 +230,7 @@ export class Session implements Maker {
 
   /** Hands records to the sink and events to the listener. */
   private _told(json: string): Action {
+    this._guards?._stir();
     const { sink, onEvent } = this._owner._options;
     if (sink) {
       const moved: string[] = this._guards ? JSON.parse(this._guards._native.takeTransitions()) : [];

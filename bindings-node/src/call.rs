@@ -31,9 +31,17 @@ impl Call {
     }
 
     #[napi(factory, catch_unwind)]
-    pub fn started(policy: &Policy, seed: String, t0: f64, options: String) -> Result<Call> {
-        let machine = Machine::started(&policy.0, &seed, t0, &options).map_err(thrown)?;
-        Ok(Call { machine, peers: Shared::default() })
+    pub fn started(
+        policy: &Policy,
+        seed: String,
+        t0: f64,
+        options: String,
+        calm: Option<f64>,
+        guards: Option<&Guards>,
+    ) -> Result<Call> {
+        let peers = Shared::of(guards, None);
+        let made = peers.lend(|peers| Machine::started(&policy.0, &seed, t0, &options, calm, &peers));
+        Ok(Call { machine: made.map_err(thrown)?, peers })
     }
 
     #[napi(factory, catch_unwind)]

@@ -74,6 +74,11 @@ impl Guards {
     }
 
     #[napi(catch_unwind)]
+    pub fn calm(&self, policy: &Policy, now: f64) -> Either<f64, Undefined> {
+        maybe(wire::calm(&self.lock(), &policy.0, now))
+    }
+
+    #[napi(catch_unwind)]
     pub fn take_transitions(&self) -> String {
         wire::take_transitions(&mut self.lock())
     }

@@ -30,9 +30,17 @@ impl Call {
     }
 
     #[wasm_bindgen]
-    pub fn started(policy: &Policy, seed: &str, t0: f64, options: &str) -> Result<Call, JsError> {
-        let machine = Machine::started(&policy.0, seed, t0, options).map_err(thrown)?;
-        Ok(Call { machine, peers: Shared::default() })
+    pub fn started(
+        policy: &Policy,
+        seed: &str,
+        t0: f64,
+        options: &str,
+        calm: Option<f64>,
+        guards: Option<SomeGuards>,
+    ) -> Result<Call, JsError> {
+        let peers = Shared::of(guards, None);
+        let made = peers.lend(|peers| Machine::started(&policy.0, seed, t0, options, calm, &peers));
+        Ok(Call { machine: made.map_err(thrown)?, peers })
     }
 
     #[wasm_bindgen]

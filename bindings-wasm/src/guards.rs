@@ -57,6 +57,11 @@ impl Guards {
         wire::breaker_state(&self.borrow(), &policy.0, target, now).map(Into::into)
     }
 
+    #[wasm_bindgen]
+    pub fn calm(&self, policy: &Policy, now: f64) -> Option<f64> {
+        wire::calm(&self.borrow(), &policy.0, now)
+    }
+
     #[wasm_bindgen(js_name = takeTransitions)]
     pub fn take_transitions(&self) -> String {
         wire::take_transitions(&mut self.borrow())

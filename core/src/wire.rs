@@ -13,8 +13,8 @@ mod surface;
 pub use machine::{Machine, Peers};
 pub use refused::Refused;
 pub use surface::{
-    breaker_state, classify as classify_json, delay, duration_of_number, duration_of_text, for_skill, kinds, mask,
-    moment, nanos, policy, report, run, says, take_transitions, texts,
+    breaker_state, calm, classify as classify_json, delay, duration_of_number, duration_of_text, for_skill, kinds,
+    mask, moment, nanos, policy, report, run, says, take_transitions, texts,
 };
 
 use serde::{Deserialize, Deserializer, Serialize};

@@ -172,6 +172,12 @@ impl Breaker {
         }
     }
 
+    /// Its generation, while it would admit a call and that call's success would change nothing.
+    pub(super) fn calm(&self, config: &BreakerConfig) -> Option<u64> {
+        let counts_successes = matches!(config.trip, Trip::Ratio { .. });
+        (self.phase == Phase::Closed && self.failures == 0 && !counts_successes).then_some(self.generation)
+    }
+
     /// Nothing would be lost by forgetting it.
     pub(super) fn is_idle(&self, now: Span) -> bool {
         let counted = self.window.as_ref().is_some_and(|window| window.sum(now) != Counts::default());

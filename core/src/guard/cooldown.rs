@@ -119,6 +119,12 @@ impl Cooldown {
         resume_in.map(|_| Refusal { by: RefusedBy::CoolingDown, resume_in, waitable: bench.is_none() })
     }
 
+    /// Nothing holds the account or the upstream, nor waits for a probe.
+    pub(super) fn is_calm(&self, now: Span, account: &str, upstream: &str) -> bool {
+        self.accounts.get(account).is_none_or(|held| held.is_idle(now))
+            && self.upstreams.get(upstream).is_none_or(|cooling| cooling.is_idle(now))
+    }
+
     /// A probe's permit if the account is benched, once [`Cooldown::held`] has answered `None`.
     pub(super) fn take(&mut self, now: Span, account: &str) -> Option<Permit> {
         self.accounts.with(account, now, |held| held.bench.take(now))

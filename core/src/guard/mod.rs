@@ -180,6 +180,15 @@ pub struct Grant {
     pub run: bool,
 }
 
+impl Grant {
+    /// What a set that is calm grants a call's first attempt. `generation` is the answer of [`Guards::calm`] then.
+    #[must_use]
+    pub fn calm(policy: &Policy, generation: u64, at: Span) -> Grant {
+        let breaker = policy.breaker.map(|_| Permit { generation, probe: false, at });
+        Grant { breaker, ..Grant::default() }
+    }
+}
+
 /// A permit of a breaker or a bench. Only a probe's occupies anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permit {

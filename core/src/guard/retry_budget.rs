@@ -99,6 +99,11 @@ impl RetryBudget {
         }
     }
 
+    /// It is full, and a first-try success would change nothing.
+    pub(super) fn is_calm(&self, config: &RetryBudgetConfig) -> bool {
+        matches!(config, RetryBudgetConfig::Tokens { .. }) && self.spent == 0
+    }
+
     /// Nothing would be lost by forgetting it.
     pub(super) fn is_idle(&self, now: Span) -> bool {
         self.spent == 0 && self.window.as_ref().is_none_or(|window| window.sum(now) == Counts::default())

@@ -81,6 +81,29 @@ impl Guards {
         Some(held.map_or_else(|| RetryBudget::default().tokens(now, config), |budget| budget.tokens(now, config)))
     }
 
+    /// Whether the set is *calm* for a policy: it would admit an attempt at the first target, and a success at the first
+    /// try would change nothing. The breaker is closed and has counted no failure, nothing cools or is benched, the
+    /// retry budget is full, no load is shed. Never so in a ratio mode, which counts successes too.
+    ///
+    /// Once calm, a set stays calm until something is settled, charged or reported. A driver may meanwhile make first
+    /// attempts without asking; the answer is the breaker's generation, with which [`Grant::calm`] makes up for it.
+    #[must_use]
+    pub fn calm(&self, now: Span, policy: &Policy) -> Option<u64> {
+        let target = policy.targets.first()?;
+        let idle =
+            policy.cooldown.is_none_or(|_| self.cooldown.is_calm(now, target.account_key(), target.upstream_key()));
+        let full = policy.retry_budget.is_none_or(|config| match self.budgets.get(&target.id) {
+            Some(budget) => budget.is_calm(&config),
+            None => RetryBudget::default().is_calm(&config),
+        });
+        let admits = policy.shed.as_ref().is_none_or(|config| self.load.admit(config, policy.priority).is_ok());
+        let generation = policy.breaker.map_or(Some(0), |config| match self.breakers.get(target.upstream_key()) {
+            Some(breaker) => breaker.calm(&config),
+            None => Breaker::default().calm(&config),
+        });
+        generation.filter(|_| idle && full && admits)
+    }
+
     /// The changes of state since the last time this was asked, oldest first. Past 1,000 the oldest are dropped.
     pub fn take_transitions(&mut self) -> Vec<Transition> {
         std::mem::take(&mut self.transitions)

@@ -362,3 +362,83 @@ fn a_machine_is_idle_when_it_remembers_nothing() {
     budget.request(secs(1), &shared);
     assert!(!budget.is_idle(secs(1)) && budget.is_idle(secs(20)));
 }
+
+/// What a call does that the set admits and that succeeds at once.
+fn first_try(guards: &mut Guards, policy: &Policy, at: u64) {
+    let grant = admit(guards, policy, PRIMARY, at).expect("admitted");
+    verdict(guards, policy, PRIMARY, at, grant, Verdict::Success);
+    settle(secs(at), Some(guards), None, policy, &[Settle::Refund { target: PRIMARY }]);
+}
+
+#[test]
+fn a_first_try_success_leaves_a_calm_set_as_it_is() {
+    let policy = guarded(|_| ());
+    let mut guards = Guards::new();
+    assert_eq!(guards.calm(secs(0), &policy), Some(0));
+    let before = format!("{guards:?}");
+    assert_eq!(admit(&mut guards, &policy, PRIMARY, 1), Ok(Grant::calm(&policy, 0, secs(1))));
+    first_try(&mut guards, &policy, 1);
+    assert_eq!(format!("{guards:?}"), before);
+
+    // Nor one that has a past. The clock stands still, so that even the time of use is the same.
+    open(&mut guards, &policy, PRIMARY, 1);
+    first_try(&mut guards, &policy, 40);
+    let before = format!("{guards:?}");
+    assert_eq!(guards.calm(secs(40), &policy), Some(3));
+    assert_eq!(admit(&mut guards, &policy, PRIMARY, 40), Ok(Grant::calm(&policy, 3, secs(40))));
+    first_try(&mut guards, &policy, 40);
+    assert_eq!(format!("{guards:?}"), before);
+}
+
+#[test]
+fn a_set_is_not_calm_while_anything_refuses_or_a_success_would_count() {
+    let policy = guarded(|_| ());
+    let calm = |guards: &Guards, at: u64| guards.calm(secs(at), &policy).is_some();
+
+    // A breaker that counts, is open, and is half-open.
+    let mut guards = Guards::new();
+    let grant = admit(&mut guards, &policy, PRIMARY, 0).expect("closed");
+    verdict(&mut guards, &policy, PRIMARY, 0, grant, Verdict::Failed);
+    assert!(!calm(&guards, 0));
+    first_try(&mut guards, &policy, 0);
+    assert!(calm(&guards, 0));
+    open(&mut guards, &policy, PRIMARY, 0);
+    assert!(!calm(&guards, 1) && !calm(&guards, 99));
+
+    // Cooling, for as long as it lasts; a bench, until its probe.
+    let mut guards = Guards::new();
+    fail(&mut guards, &policy, PRIMARY, 0, Kind::RateLimit, Some(secs(10)));
+    fail(&mut guards, &policy, PRIMARY, 0, Kind::Overloaded, Some(secs(20)));
+    assert!(!calm(&guards, 9) && !calm(&guards, 19) && calm(&guards, 20));
+    fail(&mut guards, &policy, PRIMARY, 20, Kind::Billing, Some(secs(5)));
+    assert!(!calm(&guards, 24) && !calm(&guards, 99));
+
+    // A retry budget that is not full.
+    let mut guards = Guards::new();
+    let repeat = Purpose::Repeat { kind: Kind::Timeout };
+    result(answer(secs(0), Some(&mut guards), None, &ask(&policy, PRIMARY, repeat))).expect("full");
+    assert!(!calm(&guards, 0));
+    settle(secs(0), Some(&mut guards), None, &policy, &[Settle::Return { target: PRIMARY, cost: 14 }]);
+    assert!(calm(&guards, 0));
+
+    // Load that sheds.
+    guards.report(Some(101), None);
+    assert!(!calm(&guards, 0));
+
+    // Ratio modes count successes.
+    let ratio = Millionths(500_000);
+    let trip = Trip::Ratio { window: secs(10), min_calls: 5, ratio };
+    let counting = guarded(|fields| fields.breaker = fields.breaker.map(|config| BreakerConfig { trip, ..config }));
+    let measured = guarded(|fields| {
+        fields.retry_budget = Some(RetryBudgetConfig::Ratio { ratio, min_per_second: 10, window: secs(10) });
+    });
+    assert_eq!(Guards::new().calm(secs(0), &counting), None);
+    assert_eq!(Guards::new().calm(secs(0), &measured), None);
+
+    // What the policy does not ask for, or what concerns its other targets, is no matter.
+    let mut guards = Guards::new();
+    open(&mut guards, &policy, BACKUP, 0);
+    assert!(calm(&guards, 0));
+    open(&mut guards, &policy, PRIMARY, 0);
+    assert_eq!(guards.calm(secs(0), &guarded(|fields| fields.breaker = None)), Some(0));
+}

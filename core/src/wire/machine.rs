@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Refused, moment, read, seed_of};
-use crate::guard::{self, Guards, Run, Settle};
+use crate::guard::{self, Answer, Grant, Guards, Run, Settle};
 use crate::trace::{Ids, Masks};
 use crate::{Action, Call, Outcome, Policy, Restore, Span, Step};
 
@@ -63,13 +63,29 @@ impl Machine {
         Machine::with(call, options, peers)
     }
 
-    /// The call whose first attempt the driver began by itself at `t0`.
+    /// The call whose first attempt the driver began by itself at `t0`: without guards, or because they were calm then
+    /// ([`Guards::calm`] answered `calm`).
     ///
     /// # Errors
     /// As [`Machine::new`].
-    pub fn started(policy: &Policy, seed: &str, t0: f64, options: &str) -> Result<Machine, Refused> {
-        let call = Call::started(policy.clone(), seed_of(seed)?, moment(t0));
-        Machine::with(call, options, &Peers::default())
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the number came from here")]
+    pub fn started(
+        policy: &Policy,
+        seed: &str,
+        t0: f64,
+        options: &str,
+        calm: Option<f64>,
+        peers: &Peers<'_>,
+    ) -> Result<Machine, Refused> {
+        let (seed, t0) = (seed_of(seed)?, moment(t0));
+        if peers.guards.is_none() {
+            return Machine::with(Call::started(policy.clone(), seed, t0), options, peers);
+        }
+        let mut machine = Machine::with(Call::new(policy.clone(), seed), options, peers)?;
+        let _ask = machine.call.begin(t0)?;
+        let grant = Grant::calm(policy, calm.map_or(0, |generation| generation as u64), t0);
+        let _attempt = machine.call.on_answer(t0, Answer::Granted(grant))?;
+        Ok(machine)
     }
 
     /// The call of a snapshot; what it does next is [`Machine::restored`]. `options` is JSON: `countSuspended`,
@@ -214,5 +230,35 @@ impl Machine {
             let answer = guard::answer(now, peers.guards.as_deref_mut(), peers.run.as_deref_mut(), asks);
             step = self.call.on_answer(now, answer)?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Machine, Peers};
+    use crate::guard::Guards;
+    use crate::{Policy, Span};
+
+    fn lend(guards: &mut Guards) -> Peers<'_> {
+        Peers { guards: Some(guards), run: None }
+    }
+
+    #[test]
+    fn a_call_that_a_driver_began_in_a_calm_is_the_one_that_asked() {
+        let policy =
+            Policy::from_json(r#"{"breaker": {"consecutive_failures": 1}, "max_attempts": 1}"#).expect("a policy");
+        let (mut one, mut other) = (Guards::new(), Guards::new());
+        let mut asked = Machine::new(&policy, "7", "{}", &lend(&mut one)).expect("a call");
+        asked.begin(5.0, lend(&mut one)).expect("an attempt");
+        let calm = crate::wire::calm(&other, &policy, 5.0);
+        let mut began = Machine::started(&policy, "7", 5.0, "{}", calm, &lend(&mut other)).expect("a call");
+        assert_eq!(asked.snapshot(6.0, 0.0), began.snapshot(6.0, 0.0));
+
+        let failure = r#"{"failure": {"kind": "server_error"}}"#;
+        let ends = [(&mut asked, &mut one), (&mut began, &mut other)]
+            .map(|(machine, guards)| machine.on_outcome(7.0, 1, failure, lend(guards)).expect("a stop"));
+        assert_eq!(ends[0], ends[1]);
+        assert_eq!(format!("{one:?}"), format!("{other:?}"));
+        assert_eq!(one.breaker_state(&policy, 0, Span::ZERO), Some("open"));
     }
 }

@@ -144,6 +144,13 @@ pub fn breaker_state(guards: &Guards, policy: &Policy, target: &str, now: f64) -
     guards.breaker_state(policy, index, moment(now))
 }
 
+/// What [`Guards::calm`] answers.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "nobody counts 2^53 changes of state")]
+pub fn calm(guards: &Guards, policy: &Policy, now: f64) -> Option<f64> {
+    guards.calm(moment(now), policy).map(|generation| generation as f64)
+}
+
 /// The breakers' changes of state since the last time, as a JSON list of texts.
 pub fn take_transitions(guards: &mut Guards) -> String {
     texts(guards.take_transitions().iter().map(Transition::to_json))
