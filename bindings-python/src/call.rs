@@ -115,7 +115,7 @@ impl Call {
     ) -> PyResult<(Call, Action)> {
         let now = Span::from_nanos(now_ns);
         let guarded = guards.is_some() || run.is_some();
-        let options = Restore { count_suspended, guarded, ends_by: ends_by.map(Span::from_nanos) };
+        let options = Restore { count_suspended, guarded, ends_by: earliest(py, ends_by, run.as_ref()) };
         let (call, step) = reprieve::Call::restore(snapshot, now, wall_now_ms, options)
             .map_err(|e| error(py, "SnapshotError", (e.to_string(),)))?;
         let mut call = Call { call, guards, run };
@@ -192,8 +192,7 @@ impl Call {
         if guards.is_some() || run.is_some() {
             call = call.guarded();
         }
-        let run_ends = run.as_ref().and_then(|run| run.get().lock().deadline());
-        for moment in ends_by.map(Span::from_nanos).into_iter().chain(run_ends) {
+        if let Some(moment) = earliest(py, ends_by, run.as_ref()) {
             call = call.ends_by(moment);
         }
         if recorded {
@@ -236,4 +235,10 @@ impl Call {
             step = self.call.on_answer(now, answer).map_err(|e| error(py, "MisuseError", (e.to_string(),)))?;
         }
     }
+}
+
+/// The outer bound of a call: what it was given, or its run's deadline where that comes first.
+fn earliest(py: Python<'_>, ends_by: Option<u64>, run: Option<&Py<Run>>) -> Option<Span> {
+    let run_ends = run.and_then(|run| run.bind(py).get().lock().deadline());
+    ends_by.map(Span::from_nanos).into_iter().chain(run_ends).min()
 }

@@ -1,4 +1,4 @@
-"""Snapshots that are damaged or from the future: a clear error, and nothing resumed."""
+"""Snapshots: where a call goes on, and that a damaged one or one from the future resumes nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reprieve import Call, Policy, SnapshotError
+from reprieve import Call, Policy, Run, SnapshotError, testing
 
 WALL = 1_700_000_000_000
 
@@ -74,3 +74,15 @@ def test_a_snapshot_cut_short_is_refused() -> None:
     for length in range(0, len(whole) - 1, 7):
         with pytest.raises(SnapshotError):
             Call.restore(whole[:length], 0, WALL)
+
+
+def test_a_restored_call_is_bounded_by_the_deadline_of_its_run() -> None:
+    with testing.virtual() as clock:
+        call = Call(Policy(attempt_timeout=60, jitter={"kind": "none"}), seed=7)
+        call.begin(clock.now())
+        call.on_outcome(clock.now(), 1, {"failure": {"kind": "timeout"}})
+        snapshot = call.snapshot(clock.now(), clock.wall_ms())
+        run = Run(deadline=3)
+        restored, _ = Call.restore(snapshot, clock.now(), clock.wall_ms(), run=run)
+        clock.advance(1)
+        assert restored.begin(clock.now()).timeout == 2.0
