@@ -49,3 +49,4 @@ await modules(DIST, everywhere);
 await commonJs(DIST, inNode);
 types(DIST, [...everywhere, ...inNode]);
 copyFileSync(`${GEN}engine.wasm`, `${DIST}reprieve.wasm`);
+writeFileSync(`${DIST}reprieve.wasm.d.ts`, "declare const module: WebAssembly.Module;\nexport default module;\n");
