@@ -3,67 +3,81 @@
  * make its first use wait.
  */
 
-// What length and distance symbols begin at, and how many bits follow them.
-const LENGTHS = spread([1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 16, 16, 16, 16, 32, 32, 32, 32], 3);
-const DISTANCES = spread([1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 16, 16, 32, 32, 64, 64, 128, 128, 256, 256, 512, 512, 1024, 1024,
-  2048, 2048, 4096, 4096, 8192, 8192], 1);
+// How many bits follow length and distance symbols, and what the symbols begin at.
+const LENGTH_BITS = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0];
+const DISTANCE_BITS = [
+  0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13,
+];
+const LENGTHS = begins(LENGTH_BITS, 3);
+const DISTANCES = begins(DISTANCE_BITS, 1);
+/** The longest match has a symbol of its own. */
+LENGTHS[28] = 258;
 /** The order in which the lengths of the codes of lengths are given. */
 const ORDER = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
-/** Pairs of where a symbol begins and its bits, from the step to the next. */
-function spread(steps: number[], first: number): [number, number][] {
-  let begin = first;
-  return steps.map((step) => {
-    begin += step;
-    return [begin - step, 31 - Math.clz32(step)];
+function begins(bits: number[], first: number): number[] {
+  let next = first;
+  return bits.map((count) => {
+    next += 1 << count;
+    return next - (1 << count);
   });
 }
 
-/** A canonical code: how many symbols have each length, and the symbols in order. */
-type Code = { counts: number[]; symbols: number[] };
+/** By the bits that come next, the symbol and how many of them it takes: `symbol * 16 + length`. */
+type Code = Uint16Array;
 
+/** The canonical code of these lengths. */
 function codeOf(lengths: number[]): Code {
-  const counts = new Array(16).fill(0);
-  for (const length of lengths) counts[length] += 1;
-  counts[0] = 0;
-  const symbols = [];
-  for (let length = 1; length < 16; length++) {
-    for (const [symbol, own] of lengths.entries()) if (own === length) symbols.push(symbol);
+  const longest = Math.max(1, ...lengths);
+  const table = new Uint16Array(1 << longest);
+  let code = 0;
+  for (let length = 1; length <= longest; length += 1) {
+    for (let symbol = 0; symbol < lengths.length; symbol += 1) {
+      if (lengths[symbol] !== length) continue;
+      // Codes come with their first bit first, all else with its last.
+      let at = 0;
+      for (let bit = 0; bit < length; bit += 1) at |= ((code >> bit) & 1) << (length - 1 - bit);
+      for (; at < table.length; at += 1 << length) table[at] = symbol * 16 + length;
+      code += 1;
+    }
+    code <<= 1;
   }
-  return { counts, symbols };
+  return table;
 }
 
 /** `size` bytes of what was deflated. */
 export function inflate(data: Uint8Array, size: number): Uint8Array<ArrayBuffer> {
   const out = new Uint8Array(size);
   let at = 0;
-  let [byte, held, bits] = [0, 0, 0];
+  let byte = 0;
+  let held = 0;
+  let bits = 0;
+
+  // Runs a hundred thousand times before any compiler has looked at it: no iterators, and few calls.
+
+  /** Holds at least so many bits; past the end there are zeros. */
+  function hold(count: number): void {
+    for (; bits < count; bits += 8) held |= (data[byte++] as number) << bits;
+  }
 
   function take(count: number): number {
-    while (bits < count) {
-      held |= (data[byte++] as number) << bits;
-      bits += 8;
-    }
+    if (bits < count) hold(count);
     const value = held & ((1 << count) - 1);
     held >>>= count;
     bits -= count;
     return value;
   }
 
-  function symbol({ counts, symbols }: Code): number {
-    let [code, first, index] = [0, 0, 0];
-    for (let length = 1; ; length++) {
-      code |= take(1);
-      const count = counts[length] as number;
-      if (code - count < first) return symbols[index + code - first] as number;
-      index += count;
-      first = (first + count) << 1;
-      code <<= 1;
-    }
+  function symbol(code: Code): number {
+    if (bits < 15) hold(15);
+    const found = code[held & (code.length - 1)] as number;
+    held >>>= found & 15;
+    bits -= found & 15;
+    return found >> 4;
   }
 
-  /** The lengths of a block's own codes. */
-  function lengths(): [Code, Code] {
+  /** The codes that a block brings along. */
+  function codes(): [Code, Code] {
     const [literals, distances, given] = [take(5) + 257, take(5) + 1, take(4) + 4];
     const own = new Array(19).fill(0);
     for (const place of ORDER.slice(0, given)) own[place] = take(3);
@@ -84,33 +98,31 @@ export function inflate(data: Uint8Array, size: number): Uint8Array<ArrayBuffer>
         out[at++] = next;
         continue;
       }
-      const [length, more] = LENGTHS[next - 257] ?? [258, 0];
-      const end = at + length + take(more);
-      const [distance, further] = DISTANCES[symbol(distances)] as [number, number];
-      const back = distance + take(further);
-      for (; at < end; at++) out[at] = out[at - back] as number;
+      const end = at + (LENGTHS[next - 257] as number) + take(LENGTH_BITS[next - 257] as number);
+      const far = symbol(distances);
+      const back = (DISTANCES[far] as number) + take(DISTANCE_BITS[far] as number);
+      for (; at < end; at += 1) out[at] = out[at - back] as number;
     }
   }
 
   for (let last = 0; !last; ) {
     last = take(1);
     const kind = take(2);
-    if (kind === 0) {
+    if (kind === 2) {
+      block(codes());
+    } else if (kind === 1) {
+      const fixed = Array.from({ length: 288 }, (_, i) => (i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8));
+      block([codeOf(fixed), codeOf(new Array(30).fill(5))]);
+    } else {
       // Stored as it is, from the next whole byte on.
       byte -= bits >> 3;
       held = bits = 0;
-      const length = (data[byte] as number) | ((data[byte + 1] as number) << 8);
-      out.set(data.subarray(byte + 4, byte + 4 + length), at);
+      const length = take(16);
+      take(16);
+      out.set(data.subarray(byte, byte + length), at);
       at += length;
-      byte += 4 + length;
-    } else {
-      block(kind === 2 ? lengths() : FIXED);
+      byte += length;
     }
   }
   return out;
 }
-
-const FIXED: [Code, Code] = [
-  codeOf(Array.from({ length: 288 }, (_, i) => (i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8))),
-  codeOf(new Array(30).fill(5)),
-];
