@@ -49,6 +49,8 @@ export class Attempt {
   private _controller: AbortController | undefined = undefined;
   /** @internal */
   _stop: (() => void) | undefined = undefined;
+  /** @internal What fails now fails in an answer that had begun. */
+  declare _inAnswer?: boolean;
   private _watches = false;
   private _cutBy: unknown[] | undefined = undefined;
 
@@ -122,11 +124,6 @@ export class Attempt {
   _named(): Ids {
     this._ids ??= new Ids();
     return this._ids;
-  }
-
-  /** @internal What fails now fails in an answer that had begun. */
-  get _inAnswer(): boolean {
-    return false;
   }
 
   /** @internal When its time is up. */

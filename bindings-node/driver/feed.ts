@@ -197,7 +197,8 @@ export class Feed<T> {
     try {
       this._bare = sourceOf<T>(answer);
     } catch (error) {
-      return this._end(error, true);
+      this._end(error, true);
+      return;
     }
     this._open();
     if (this._asked) this._pass(this._bare);

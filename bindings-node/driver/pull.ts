@@ -6,9 +6,7 @@ import type { Feed } from "./feed.js";
 import { toJson } from "./fields.js";
 import { errorOf, isCut, isTelling, read, StreamError, startOf, usageIn } from "./frames.js";
 import { closeUnopened, type Source, sourceOf } from "./source.js";
-import { join, leave } from "./timers.js";
-
-const NEVER = Number.POSITIVE_INFINITY;
+import { join, leave, NEVER } from "./timers.js";
 
 const running =
   (fn: AttemptFunction<unknown>): AttemptFunction<unknown> =>
@@ -25,7 +23,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
   private _source: Source<T> | undefined;
   private _whole!: (value: undefined) => void;
   private _broken!: (error: unknown) => void;
-  private _frames = 0;
+  override _inAnswer = false;
   private _hasContent = false;
   /** When its first content was handed over. */
   private _committedAt: number | undefined;
@@ -57,11 +55,6 @@ export class StreamAttempt<T = unknown> extends Attempt {
   /** The items that the consumer has had. In mode `resume`: go on after them. */
   get delivered(): readonly T[] {
     return [...this._feed._kept];
-  }
-
-  /** @internal */
-  override get _inAnswer(): boolean {
-    return this._frames > 0;
   }
 
   /** @internal Its own timeout binds until the first content is there. */
@@ -150,12 +143,18 @@ export class StreamAttempt<T = unknown> extends Attempt {
   private _weigh(item: T): void {
     if (!this._isSound(item)) return;
     const said = this._hasContent ? "held" : read(item);
-    if (said === "error") return this._broken(errorOf(item));
+    if (said === "error") {
+      this._broken(errorOf(item));
+      return;
+    }
     this._startType ??= startOf(item);
     this._held.push(item);
     if (said.startsWith("content")) {
       this._hasContent = true;
-      if (!this._isBuffered()) return this._commit();
+      if (!this._isBuffered()) {
+        this._commit();
+        return;
+      }
     }
     this._pull();
   }
@@ -169,7 +168,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
 
   /** Remembers the item; says whether it is no error and no second start. */
   private _isSound(item: T): boolean {
-    this._frames++;
+    this._inAnswer = true;
     this._first ??= item;
     this._last3 = this._last2;
     this._last2 = this._last;
@@ -187,12 +186,15 @@ export class StreamAttempt<T = unknown> extends Attempt {
 
   /** The source has no more. */
   private _eof(): void {
-    if (this._feed._bytes) return this._whole(undefined);
-    if (!this._hasContent) return this._broken(new StreamError("the stream ended without content", "empty_answer"));
-    if (isCut([this._last, this._last2, this._last3])) {
-      return this._broken(new StreamError("the stream ended without its finish frame", "eof_without_finish"));
+    if (this._feed._bytes) {
+      this._whole(undefined);
+    } else if (!this._hasContent) {
+      this._broken(new StreamError("the stream ended without content", "empty_answer"));
+    } else if (isCut([this._last, this._last2, this._last3])) {
+      this._broken(new StreamError("the stream ended without its finish frame", "eof_without_finish"));
+    } else {
+      this._whole(undefined);
     }
-    this._whole(undefined);
   }
 
   private _isBuffered(): boolean {

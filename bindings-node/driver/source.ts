@@ -3,7 +3,11 @@ import { ConfigError } from "./errors.js";
 import { get } from "./reading.js";
 
 /** What may be answered with: an async iterable (an SDK's stream, a generator), a `ReadableStream`, a `Response`. */
-export type Streamable<T> = AsyncIterable<T> | Iterable<T> | ReadableStream<T> | { readonly body: ReadableStream<T> | null };
+export type Streamable<T> =
+  | AsyncIterable<T>
+  | Iterable<T>
+  | ReadableStream<T>
+  | { readonly body: ReadableStream<T> | null };
 
 /** One attempt's items. */
 export interface Source<T> {
@@ -21,7 +25,11 @@ export function sourceOf<T>(answer: unknown): Source<T> {
     if (typeof open === "function") return new Iterated(answer as object, open.call(answer));
   }
   if (answer && body === null) return new Iterated({}, [][Symbol.iterator]());
-  throw new ConfigError("fn", `an answer of ${what(answer)}`, "a stream: an async iterable, a ReadableStream, a Response");
+  throw new ConfigError(
+    "fn",
+    `an answer of ${what(answer)}`,
+    "a stream: an async iterable, a ReadableStream, a Response",
+  );
 }
 
 /** Closes what was answered too late to be opened. */
