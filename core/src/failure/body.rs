@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{Body, Evidence, sse};
+use super::{Body, Evidence, provider, sse};
 
 /// Longer bodies are not parsed (DESIGN §4): 1 MiB.
 pub(super) const LONGEST_BODY: usize = 1 << 20;
@@ -149,6 +149,26 @@ impl<'d> ErrorBody<'d> {
     }
 }
 
+/// Whether an event of a stream is an error: it says so, holds one, or bears a code that is known. An event may be
+/// anything, so that what would do under an error status (a `code`, a `detail`) is not enough.
+pub(crate) fn is_error_event(event: &Value) -> bool {
+    let Some(map) = event.as_object() else { return false };
+    let holds = |value: Option<&Value>| {
+        value.is_some_and(|v| {
+            v.as_str().is_some_and(|text| !text.is_empty()) || v.as_object().is_some_and(|o| !o.is_empty())
+        })
+    };
+    let word = |key: &str| map.get(key).and_then(Value::as_str);
+    let member = || map.len() == 1 && map.iter().all(|(key, value)| key.ends_with("Exception") && value.is_object());
+    let known = |code: &str| provider::specific(code).or_else(|| provider::generic(code)).is_some();
+    ["type", "object"].iter().any(|key| word(key) == Some("error"))
+        || word("type") == Some("response.failed")
+        || holds(map.get("error"))
+        || holds(event.pointer("/response/error"))
+        || member()
+        || (word("message").is_some() && word("code").is_some_and(known))
+}
+
 /// The object itself, or the first of a list.
 fn object_of(value: &Value) -> Option<&Map<String, Value>> {
     match value {
@@ -161,6 +181,6 @@ fn object_of(value: &Value) -> Option<&Map<String, Value>> {
 /// Whether a top-level object says of itself that it is an error.
 fn says_error(map: &Map<String, Value>) -> bool {
     map.get("error").is_some_and(Value::is_string)
-        || map.get("type").and_then(Value::as_str) == Some("error")
+        || ["type", "object"].iter().any(|key| map.get(*key).and_then(Value::as_str) == Some("error"))
         || ["code", "__type"].iter().any(|key| map.get(*key).is_some_and(Value::is_string))
 }
