@@ -106,9 +106,11 @@ mod call;
 pub mod failure;
 pub mod guard;
 pub mod jitter;
+pub mod json;
 pub mod policy;
 mod span;
 pub mod stream;
+mod text;
 pub mod trace;
 pub mod wire;
 

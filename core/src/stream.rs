@@ -7,9 +7,8 @@
 //!
 //! Fields that are `null` or empty say nothing, because clients' objects, written as JSON, are full of them.
 
-use serde_json::{Map, Value};
-
 use crate::failure::{Kind, ending, finish_of, is_error_event};
+use crate::json::Json;
 
 /// What one event of a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +84,8 @@ pub fn finishes(event: &str) -> bool {
     object(event).is_some_and(|event| shape(&event).is_some())
 }
 
-fn object(event: &str) -> Option<Value> {
-    serde_json::from_str(event).ok().filter(Value::is_object)
+fn object(event: &str) -> Option<Json> {
+    Json::parse(event).ok().filter(|event| event.as_map().is_some())
 }
 
 /// What an event of a known shape says.
@@ -99,8 +98,7 @@ struct Seen {
 
 const HELD: Seen = Seen { content: false, end: false };
 
-fn shape(event: &Value) -> Option<Seen> {
-    let event = event.as_object()?;
+fn shape(event: &Json) -> Option<Seen> {
     typed(event).or_else(|| chat(event)).or_else(|| gemini(event)).or_else(|| converse(event))
 }
 
@@ -177,70 +175,63 @@ const NAMES: [&str; 19] = [
 /// Fields whose object is looked into.
 const BLOCKS: [&str; 4] = ["content_block", "delta", "item", "part"];
 
-fn typed(event: &Map<String, Value>) -> Option<Seen> {
+fn typed(event: &Json) -> Option<Seen> {
     let name = event.get("type")?.as_str()?;
     let fits = |known: &str| name == known || (known.ends_with('.') && name.starts_with(known));
     let (_, part) = TYPES.iter().find(|(known, _)| fits(known))?;
     Some(match part {
         Part::Held => HELD,
-        Part::Block => Seen { content: carries(event), end: false },
+        Part::Block => Seen { content: says(event), end: false },
         Part::End => Seen { content: false, end: true },
-        Part::Answer => {
-            let output = event.get("response").and_then(|response| response.get("output"));
-            Seen { content: output.is_some_and(full), end: true }
-        }
+        Part::Answer => Seen { content: event.find("response/output").is_some_and(full), end: true },
     })
 }
 
 /// `OpenAI`'s chat completions, and legacy completions: `choices`. A list of none holds usage or a filter's results.
-fn chat(event: &Map<String, Value>) -> Option<Seen> {
-    let choices = event.get("choices")?.as_array()?;
-    let fields = choices.iter().flat_map(|choice| ["delta", "message", "text"].map(|key| choice.get(key)));
-    Some(Seen { content: fields.flatten().any(said), end: false })
+fn chat(event: &Json) -> Option<Seen> {
+    let choices = event.get("choices")?.as_list()?;
+    let mut fields = choices.iter().flat_map(|choice| ["delta", "message", "text"].map(|key| choice.get(key)));
+    Some(Seen { content: fields.any(|field| field.is_some_and(says)), end: false })
 }
 
 /// Gemini, as its API and as its Python client write it.
-fn gemini(event: &Map<String, Value>) -> Option<Seen> {
+fn gemini(event: &Json) -> Option<Seen> {
     const ABOUT: [&str; 5] = ["candidates", "usageMetadata", "usage_metadata", "promptFeedback", "prompt_feedback"];
-    if !ABOUT.iter().any(|key| event.get(*key).is_some_and(|value| value.is_object() || value.is_array())) {
-        return None;
-    }
-    let candidates = event.get("candidates").and_then(Value::as_array).into_iter().flatten();
-    let parts = candidates.filter_map(|candidate| candidate.pointer("/content/parts")?.as_array()).flatten();
-    Some(Seen { content: parts.into_iter().any(said), end: false })
+    let about = |key: &&str| event.get(key).is_some_and(|value| value.as_list().is_some() || value.as_map().is_some());
+    ABOUT.iter().find(|key| about(key))?;
+    let candidates = event.get("candidates").and_then(Json::as_list).unwrap_or_default();
+    let mut parts = candidates.iter().filter_map(|candidate| candidate.find("content/parts")?.as_list()).flatten();
+    Some(Seen { content: parts.any(says), end: false })
 }
 
 /// Bedrock's converse-stream: one member each, named after what it is.
-fn converse(event: &Map<String, Value>) -> Option<Seen> {
+fn converse(event: &Json) -> Option<Seen> {
     const QUIET: [&str; 4] = ["messageStart", "contentBlockStart", "contentBlockStop", "messageStop"];
-    let mut members = event.iter().filter(|(_, value)| value.is_object());
-    let ((name, member), None) = (members.next()?, members.next()) else { return None };
-    let usage = || name == "metadata" && member.get("usage").is_some();
+    let mut members = event.as_map()?.iter().filter(|(_, value)| value.as_map().is_some());
+    let (Some((name, member)), None) = (members.next(), members.next()) else { return None };
     if name == "contentBlockDelta" {
-        return Some(Seen { content: said(member), end: false });
+        return Some(Seen { content: says(member), end: false });
     }
+    let usage = || name == "metadata" && member.get("usage").is_some();
     (QUIET.contains(&name.as_str()) || usage()).then_some(HELD)
 }
 
 /// Whether there is something in a text, or in an object beyond what names it.
-fn said(value: &Value) -> bool {
-    value.as_object().map_or_else(|| full(value), carries)
-}
-
-fn carries(fields: &Map<String, Value>) -> bool {
-    fields.iter().any(|(name, value)| match value {
-        _ if NAMES.contains(&name.as_str()) => false,
-        Value::Object(block) if BLOCKS.contains(&name.as_str()) => carries(block),
-        value => full(value),
+fn says(value: &Json) -> bool {
+    let Some(fields) = value.as_map() else { return full(value) };
+    fields.iter().any(|(name, value)| match name.as_str() {
+        name if NAMES.contains(&name) => false,
+        name if BLOCKS.contains(&name) => says(value),
+        _ => full(value),
     })
 }
 
 /// Numbers and switches are no content.
-fn full(value: &Value) -> bool {
+fn full(value: &Json) -> bool {
     match value {
-        Value::String(text) => !text.is_empty(),
-        Value::Array(list) => !list.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        Json::Text(text) => !text.is_empty(),
+        Json::List(items) => !items.is_empty(),
+        Json::Map(fields) => !fields.is_empty(),
+        Json::Null | Json::Flag(_) | Json::Whole(_) | Json::Number(_) => false,
     }
 }
