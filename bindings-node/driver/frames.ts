@@ -27,7 +27,7 @@ export class StreamError extends Error {
 export function read(item: unknown): Said {
   if (typeof item === "string" || ArrayBuffer.isView(item)) return size(item) > 0 ? "content" : "held";
   const json = jsonOf(item);
-  return json === undefined ? "content" : ((engine().streamItem?.(json) ?? "content") as Said);
+  return json === undefined ? "content" : (engine().streamItem(json) as Said);
 }
 
 /** An error that an item is, as something to throw. */
@@ -56,7 +56,7 @@ export function isTelling(item: unknown, start: string | undefined): boolean {
 export function isCut(last: readonly unknown[]): boolean {
   const [newest] = last;
   const json = jsonOf(newest);
-  if (json === undefined || !engine().streamFinishes?.(json)) return false;
+  if (json === undefined || !engine().streamFinishes(json)) return false;
   return !last.some((item) => /end$/.test(read(item)));
 }
 
