@@ -11,6 +11,10 @@ export type Streamable<T> =
 
 /** One attempt's items. */
 export interface Source<T> {
+  /** The server has answered: what fails now fails amid its answer. */
+  readonly _answered: boolean;
+  /** Of a client whose streams all have an end that says so. */
+  readonly _isClient: boolean;
   next(): PromiseLike<IteratorResult<T>> | IteratorResult<T>;
   /** Lets go of what is behind it, without waiting for that. */
   _close(reason: unknown): void;
@@ -42,6 +46,8 @@ export function closeUnopened(answer: unknown, reason: unknown): void {
 }
 
 class Read<T> implements Source<T> {
+  readonly _answered = true;
+  readonly _isClient = false;
   private readonly _reader: ReadableStreamDefaultReader<T>;
 
   constructor(stream: ReadableStream<T>) {
@@ -58,10 +64,18 @@ class Read<T> implements Source<T> {
 }
 
 class Iterated<T> implements Source<T> {
+  readonly _answered: boolean;
+  readonly _isClient: boolean;
+  private readonly _controller: AbortController | undefined;
+
   constructor(
-    private readonly _answer: object,
+    answer: object,
     private readonly _iterator: Iterator<T> | AsyncIterator<T>,
-  ) {}
+  ) {
+    // The streams of SDKs keep the controller of their request; a generator may not even have sent one.
+    this._controller = get(answer, "controller") as AbortController | undefined;
+    this._isClient = this._answered = typeof this._controller?.abort === "function";
+  }
 
   next(): PromiseLike<IteratorResult<T>> | IteratorResult<T> {
     return this._iterator.next();
@@ -69,9 +83,8 @@ class Iterated<T> implements Source<T> {
 
   _close(reason: unknown): void {
     try {
-      // A generator that waits for its next item hears of nothing before that; SDKs' streams keep a controller.
-      const controller = get(this._answer, "controller") as AbortController | undefined;
-      if (typeof controller?.abort === "function") controller.abort(reason);
+      // An iterator that waits for its next item hears of its end after that.
+      if (this._isClient) this._controller?.abort(reason);
       const closed: unknown = this._iterator.return?.();
       if (typeof get(closed, "then") === "function") (closed as Promise<unknown>).then(undefined, ignore);
     } catch {

@@ -225,13 +225,101 @@ export function suite(name: string): void {
       );
     });
 
-    test("an empty stream is no answer", async () => {
-      const { items, error } = await play([[]], { maxAttempts: 2 });
-      assert.deepEqual(items, []);
+    test("held back until there is content, and delivered with it", async () => {
+      const [start, role] = [{ type: "message_start" }, { choices: [{ delta: { role: "assistant" } }] }];
+      const said = { choices: [{ delta: { content: "hello" }, finish_reason: "stop" }] };
+      assert.deepEqual(
+        await play([
+          [start, cut()],
+          [role, cut()],
+          [role, said],
+        ]),
+        { items: [role, said] },
+      );
+    });
+
+    test("an answer without its end was cut", async () => {
+      const said = { choices: [{ delta: { content: "hello" } }] };
+      const { items, error } = await play([[said]]);
+      assert.deepEqual(items, [said]);
       assert(error instanceof StreamError);
-      assert.deepEqual([error.code, traceOf(error)?.receipts.length], ["empty_answer", 2]);
-      assert.equal(traceOf(error)?.receipts[0]?.kind, "invalid_output");
-      assert.deepEqual(await play([[], ["a"]]), { items: ["a"] });
+      assert.deepEqual([error.code, error.stopReason], ["eof_without_finish", "already_delivered"]);
+      assert.equal(traceOf(error)?.receipts[0]?.kind, "stream_interrupted");
+    });
+
+    test("an end without content is no answer", async () => {
+      const end = { choices: [{ delta: {}, finish_reason: "stop" }] };
+      const { error } = await play([[end]], { maxAttempts: 2 });
+      assert.deepEqual([error.code, error.attempts, error.failure.kind], ["empty_answer", 2, "invalid_output"]);
+    });
+
+    test("no items are fine where nothing is known of them", async () => {
+      assert.deepEqual(await play([[]]), { items: [] });
+      assert.deepEqual(await play([["", null]]), { items: ["", null] });
+    });
+
+    test("a client's stream without any event was cut", async () => {
+      let attempts = 0;
+      const { error } = await all(
+        retryStream(
+          () => {
+            attempts++;
+            return Object.assign(new Played([[]]).fn(), { controller: new AbortController() });
+          },
+          { ...QUICK, maxAttempts: 2 },
+        ),
+      );
+      assert.deepEqual([error.code, attempts], ["eof_without_finish", 2]);
+    });
+
+    test("an error event ends the attempt, as content or before it", async () => {
+      const event = { type: "error", error: { type: "overloaded_error", message: "too many" } };
+      assert.deepEqual(await play([[event], ["a"]]), { items: ["a"] });
+      const { items, error } = await play([["a", event]]);
+      assert.deepEqual(items, ["a"]);
+      assert.equal(error.event, event);
+      assert.match(error.message, /an error amid the stream: too many/);
+      assert.equal(error.failure.kind, "overloaded");
+    });
+
+    test("an answer that starts again was cut", async () => {
+      const start = { type: "message_start", message: {} };
+      const said = { type: "content_block_delta", delta: { type: "text_delta", text: "a" } };
+      const { items, error } = await play([[start, said, start, said]]);
+      assert.deepEqual([items.length, error.code], [2, "second_start"]);
+    });
+
+    test("a finish that says filtered is an error, after what was delivered", async () => {
+      const said = { choices: [{ delta: { content: "a" } }] };
+      const { items, error } = await play([[said, { choices: [{ delta: {}, finish_reason: "content_filter" }] }]]);
+      assert.deepEqual([items.length, error.failure.kind], [2, "content_filtered"]);
+    });
+
+    test("usage is read from the first items and the last", async () => {
+      const stream = retryStream(
+        new Played([
+          [
+            { type: "message_start", message: { usage: { input_tokens: 7, output_tokens: 1 } } },
+            { type: "content_block_delta", delta: { type: "text_delta", text: "a" } },
+            { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 9 } },
+            { type: "message_stop" },
+          ],
+        ]).fn,
+        QUICK,
+      );
+      await all(stream);
+      const [receipt] = stream.trace?.receipts ?? [];
+      assert.deepEqual([receipt?.input_tokens, receipt?.output_tokens], [7, 9]);
+    });
+
+    test("who leaves after the finish has had the whole answer", async () => {
+      const said = { choices: [{ delta: { content: "a" }, finish_reason: "stop" }] };
+      const source = new Played([[said, HANG]]);
+      const stream = retryStream(source.fn, QUICK);
+      for await (const _ of stream) break;
+      await turn();
+      await turn();
+      assert.deepEqual([stream.trace?.ended?.outcome, source.closed], ["success", 1]);
     });
 
     test("items are pulled one by one, and none ahead", async () => {
@@ -338,7 +426,7 @@ export function suite(name: string): void {
         clock.advance(1);
         await assert.rejects(waiting, (error: Error) => {
           assert(error instanceof AttemptTimeout);
-          assert.match(error.message, /no first item within 3 s/);
+          assert.match(error.message, /attempt 1 had no first item within 3 s/);
           assert.equal(traceOf(error)?.receipts[0]?.latency_ms, 3000);
           return true;
         });
@@ -367,8 +455,31 @@ export function suite(name: string): void {
         clock.advance(999);
         await turn();
         clock.advance(1);
-        await assert.rejects(waiting, /no item for 1 s/);
+        await assert.rejects(waiting, /attempt 1 was idle for 1 s/);
         assert.equal(stream.trace?.ended?.reason, "already_delivered");
+      });
+    });
+
+    test("pings are no data: the wait for it goes on", async () => {
+      await virtual(async (clock) => {
+        const ping = { type: "ping" };
+        const source = new Played([["a", ping, "b", ping, ping, HANG]]);
+        const stream = retryStream(
+          async function* () {
+            for await (const item of source.fn()) {
+              clock.advance(item === ping ? 400 : 0);
+              yield item;
+            }
+          },
+          { ...QUICK, stream: { idleTimeout: 1000 } },
+        );
+        for (let i = 0; i < 5; i++) await stream.next();
+        const waiting = stream.next();
+        await turn();
+        clock.advance(199);
+        await turn();
+        clock.advance(1);
+        await assert.rejects(waiting, /was idle for 1 s/);
       });
     });
 
@@ -378,7 +489,7 @@ export function suite(name: string): void {
         const waiting = retryStream(new Played([[HANG]]).fn, fields).next();
         await turn();
         clock.advance(500);
-        await assert.rejects(waiting, /not a byte for 0.5 s/);
+        await assert.rejects(waiting, /attempt 1 was silent for 0.5 s/);
       });
     });
 
