@@ -5,19 +5,23 @@ from __future__ import annotations
 import io
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
+import requests
 from at_gateway import Drill, gateway
 from failing import at_once
 from http_clients import CLIENTS, Ask, Client, Seen
 
 import reprieve
 from reprieve import CircuitOpen, ConfigError, Policy, RetryExhausted
+from reprieve.integrations import httpx as for_httpx
+from reprieve.integrations import requests as for_requests
 
 ASYNC = {"httpx async", "httpx2 async", "aiohttp"}
 
@@ -122,6 +126,17 @@ class TestMethods:
         assert (seen.status, len(drill.visits())) == (200, 2)
         assert {visit["idempotency-key"] for visit in drill.visits()} == {"k1"}
 
+    def test_one_that_is_given_its_key_is(self, client: Client, drill: Drill) -> None:
+        seen = client(ask(drill, "500,ok", "POST", content=b"x"), at_once(), idempotency_header="Idempotency-Key")
+        assert (seen.status, len(drill.visits())) == (200, 2)
+        assert seen.trace is not None
+        assert seen.trace.ended is not None
+        assert {visit["idempotency-key"] for visit in drill.visits()} == {seen.trace.ended["idempotency_key"]}
+
+    def test_an_unsafe_policy_has_the_last_word(self, client: Client, drill: Drill) -> None:
+        seen = client(ask(drill, "503,ok"), at_once(side_effects="unsafe"), methods=["GET"])
+        assert (seen.status, seen.end) == (503, ("failure", "unsafe_to_repeat"))
+
     @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
     def test_idempotent_methods(self, client: Client, drill: Drill, method: str) -> None:
         seen = client(ask(drill, "reset,ok", method), at_once())
@@ -165,9 +180,9 @@ class TestRequestBodies:
         assert (seen.error, _bodies(drill)) == (None, [3000, 3000])
 
     def test_what_is_too_long_to_be_kept_is_refused_before_it_is_sent(self, client: Client, drill: Drill) -> None:
-        seen = client(ask(drill, "ok", "POST", content=_generated(3)), at_once(), buffer_limit=2999)
+        seen = client(ask(drill, "ok", "POST", content=_generated(3)), at_once(), max_body=2999)
         assert isinstance(seen.error, ConfigError)
-        assert "raise `buffer_limit`" in str(seen.error)
+        assert "raise `max_body`" in str(seen.error)
         assert drill.visits() == []
 
     def test_a_file_is_rewound_to_where_it_stood(self, name: str, client: Client, drill: Drill, tmp_path: Path) -> None:
@@ -177,7 +192,7 @@ class TestRequestBodies:
         path.write_bytes(b"skipped" + b"y" * 100_000)
         with path.open("rb") as file:
             file.seek(0 if name in {"httpx", "httpx2"} else 7)  # httpx announces the whole file, wherever it stands
-            seen = client(ask(drill, "429,429,ok", "POST", content=file), at_once(), buffer_limit=10)
+            seen = client(ask(drill, "429,429,ok", "POST", content=file), at_once(), max_body=10)
         assert seen.status == 200
         assert _bodies(drill) in ([100_000] * 3, [100_007] * 3)
 
@@ -337,8 +352,9 @@ class TestBadInput:
             (Policy(stream={"mode": "restart"}), {}, "stream.mode"),
             (Policy(stream={"mode": "resume"}), {}, "stream.mode"),
             (Policy(), {"methods": "POST"}, "methods"),
-            (Policy(), {"buffer_limit": -1}, "buffer_limit"),
-            (Policy(), {"buffer_limit": True}, "buffer_limit"),
+            (Policy(), {"idempotency_header": 1}, "idempotency_header"),
+            (Policy(), {"max_body": -1}, "max_body"),
+            (Policy(), {"max_body": True}, "max_body"),
             ({"max_attempts": 3}, {}, "policy"),
             ("no such preset", {}, "preset"),
         ],
@@ -352,3 +368,18 @@ class TestBadInput:
 
     def test_a_preset_by_name(self, client: Client, drill: Drill) -> None:
         assert client(ask(drill, "ok"), "interactive").status == 200
+
+    @pytest.mark.parametrize(
+        "wrapped",
+        [
+            lambda: for_httpx.RetryTransport(Policy(), httpx.HTTPTransport(retries=2)),
+            lambda: for_httpx.AsyncRetryTransport(Policy(), httpx.AsyncHTTPTransport(retries=2)),
+            lambda: for_requests.RetryAdapter(Policy(), requests.adapters.HTTPAdapter(max_retries=2)),
+            lambda: for_httpx.RetryTransport(Policy(), for_httpx.RetryTransport(Policy())),
+            lambda: for_requests.RetryAdapter(Policy(), for_requests.RetryAdapter(Policy())),
+        ],
+    )
+    def test_two_engines_of_retries(self, wrapped: Callable[[], object]) -> None:
+        with pytest.raises(ConfigError) as raised:
+            wrapped()
+        assert raised.value.field == "wrapped"

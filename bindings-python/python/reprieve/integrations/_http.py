@@ -7,11 +7,11 @@ is a failure of the attempt, and still what the call ends with when nothing bett
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from .. import _hidden
+from .. import _hidden, _native
 from .._clock import clock
 from .._current import Attempt, current_attempt
 from .._errors import AttemptTimeout, CallCancelled, ConfigError
@@ -22,11 +22,13 @@ from .._session import Session
 from .._trace import Trace, attach
 
 #: Methods that may be sent again whatever became of the first try (RFC 9110).
-IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"})
-#: How much of a body that can be sent once is kept, and of a response that announces its length read ahead: 1 MiB.
-BUFFER_LIMIT = 1024 * 1024
+IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "QUERY"})
+#: The longest body that is kept: of a request that can be sent once, and of a response that announces its length.
+MAX_KEPT = 1024 * 1024
 #: How much is read from a file at a time.
 CHUNK = 64 * 1024
+#: How much of a stream is looked at for its last event.
+TAIL = 2048
 #: What a stream of a client can be told: it takes no discards, and resumes nothing.
 MODES = ("before_first_item", "buffered")
 
@@ -56,8 +58,9 @@ class Exchange(Session):
         self.in_body = False
         #: Its body is not whole yet.
         self.open = False
-        #: Chunks of it that have reached the consumer.
+        #: Chunks of it that have reached the consumer, and the last bytes of them.
         self.delivered = 0
+        self._tail = b""
 
     def succeeded(self, value: Any) -> Action:
         """The attempt under way has a response: whole, or with its first bytes."""
@@ -67,6 +70,11 @@ class Exchange(Session):
         self.value, self.error = value, None
         self.call.first_item(clock().now())
         return cast("Action", _Open())
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for all attempts."""
+        return self._ids.idempotency_key
 
     def conclude(self, action: Any) -> Any:
         """The response that the call ends with, or its exception raised."""
@@ -92,9 +100,20 @@ class Exchange(Session):
             self.open = False
             self._over(lambda: super(Exchange, self).succeeded(self.value))
 
+    def deliver(self, chunk: bytes) -> bytes:
+        """The chunk, on its way to the consumer; raises where the call was cancelled meanwhile."""
+        if not self.deaf and self.open and self.cancelled():
+            self.left()
+            raise CallCancelled(f"{self.cancel_reason}; the response was only read in part")
+        self.delivered += 1
+        self._tail = (self._tail + chunk)[-TAIL:]
+        return chunk
+
     def left(self) -> None:
-        """Whoever read the body has left before its end."""
-        if self.open:
+        """Whoever read the body has left before its end: clients of models do that at the last event of a stream."""
+        if self.open and _ends(self._tail):
+            self.ended()
+        elif self.open:
             self.open = False
             self._over(self.stopped_outside)
 
@@ -119,12 +138,6 @@ class Exchange(Session):
         super().close()
         self.value = None
 
-    def check_cancelled(self) -> None:
-        """Raises where the call was cancelled while its body was read."""
-        if not self.deaf and self.open and self.cancelled():
-            self.left()
-            raise CallCancelled(f"{self.cancel_reason}; the response was only read in part")
-
     def _over(self, end: Callable[[], object]) -> None:
         try:
             end()
@@ -147,6 +160,12 @@ class Exchange(Session):
         return note
 
 
+def _ends(tail: bytes) -> bool:
+    """Whether a body that ends in these bytes is a stream of events whose last one says that it is over."""
+    lines = [line[5:].strip() for line in tail.splitlines() if line.startswith(b"data:")]
+    return bool(lines) and _native.stream_item(lines[-1].decode("utf-8", "replace")) in ("end", "content_end")
+
+
 class _Open(NamedTuple):
     """The attempt has a response, and its body is still to come."""
 
@@ -156,14 +175,18 @@ class _Open(NamedTuple):
 class Layer:
     """A policy for requests, checked."""
 
-    def __init__(self, policy: Bound | str, methods: Iterable[str], buffer_limit: int) -> None:
+    def __init__(
+        self, policy: Bound | str, methods: Iterable[str], idempotency_header: str | None, max_body: int
+    ) -> None:
         bound = Policy.preset(policy) if isinstance(policy, str) else policy
         if not isinstance(cast("object", bound), Bound):
             raise ConfigError("policy", repr(policy), "a Policy, one with bound options, or the name of a preset")
         if isinstance(methods, str):
             raise ConfigError("methods", repr(methods), f'names of methods, such as ["{methods}"]')
-        if isinstance(buffer_limit, bool) or not isinstance(cast("object", buffer_limit), int) or buffer_limit < 0:
-            raise ConfigError("buffer_limit", repr(buffer_limit), "a whole number of bytes, from 0")
+        if not isinstance(cast("object", idempotency_header), (str, type(None))):
+            raise ConfigError("idempotency_header", repr(idempotency_header), 'a header\'s name: "Idempotency-Key"')
+        if isinstance(max_body, bool) or not isinstance(cast("object", max_body), int) or max_body < 0:
+            raise ConfigError("max_body", repr(max_body), "a whole number of bytes, from 0")
         fields: dict[str, Any] = json.loads(bound.policy.to_json())
         self.mode: str = fields.get("stream", {}).get("mode", MODES[0])
         if self.mode not in MODES:
@@ -171,19 +194,23 @@ class Layer:
                 "stream.mode", f'"{self.mode}"', f"{' or '.join(MODES)} here: a response takes nothing back"
             )
         _check_targets(bound)
+        self._header = idempotency_header
         self.methods = IDEMPOTENT | {method.upper() for method in methods}
-        self.buffer_limit = buffer_limit
+        self.max_body = max_body
         self._repeating = bound
         unsafe = bound.policy.replace(side_effects="unsafe")
         #: The same for requests that must not have an effect twice, with the very same guards.
         self._unsafe = Bound(unsafe, replace(bound._options, guards=bound.guards))
 
-    def exchange(self, method: str, headers: Mapping[str, Any]) -> Exchange:
-        """A new call for a request."""
+    def exchange(self, method: str, headers: MutableMapping[str, Any]) -> Exchange:
+        """A new call for a request, which gets the call's idempotency key where that is asked for."""
         _hidden.report(headers)
-        method = method.upper()
-        repeats = method in self.methods or bool(headers.get("idempotency-key"))
-        return Exchange(self._repeating if repeats else self._unsafe, method)
+        method, header = method.upper(), self._header
+        keyed = header is not None or headers.get("idempotency-key")
+        exchange = Exchange(self._repeating if keyed or method in self.methods else self._unsafe, method)
+        if header is not None and not headers.get(header):
+            headers[header] = exchange.idempotency_key
+        return exchange
 
     def to_read(self, status: int, headers: Mapping[str, Any]) -> int | None:
         """How much of a body is read before the attempt counts: as many bytes, `None` for all of it, zero for the
@@ -193,17 +220,29 @@ class Layer:
         if self.mode == "buffered":
             return None
         length = str(headers.get("content-length") or "")
-        short = length.isascii() and length.isdigit() and int(length) <= self.buffer_limit
+        short = length.isascii() and length.isdigit() and int(length) <= self.max_body
         return None if short else 0
 
     def too_long(self, method: str, url: object) -> ConfigError:
         """For a body that can be sent once, and is too long to be kept."""
         return ConfigError(
             f"the body of {method} {url}",
-            f"one that can be sent once, of more than {self.buffer_limit} bytes,",
-            "bytes, or a file that can be rewound: pass one, raise `buffer_limit`, or send it through a client "
+            f"one that can be sent once, of more than {self.max_body} bytes,",
+            "bytes, or a file that can be rewound: pass one, raise `max_body`, or send it through a client "
             "without this layer",
         )
+
+
+def refuse_retries(wrapped: object, retries: object) -> None:
+    """Raises `ConfigError` where what a layer wraps tries again by itself."""
+    if isinstance(wrapped, RetryLayer):
+        raise ConfigError("wrapped", type(wrapped).__name__, "what sends requests: one layer of retries is enough")
+    if isinstance(retries, int) and retries > 0:
+        raise ConfigError("wrapped", f"{type(wrapped).__name__} with retries of its own ({retries})", "one with none")
+
+
+class RetryLayer:
+    """What transports and adapters that retry have in common."""
 
 
 class Held:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .. import _aio, _driver
 from .._reading import MAX_BODY, safely
-from ._http import CHUNK, Exchange, Held, Layer, StatusFailure, at_most, attempt_here, is_timeout
+from ._http import CHUNK, Exchange, Held, Layer, StatusFailure, at_most, attempt_here, is_timeout, refuse_retries
 
 # The client's objects are those of either module: `Any` stands for them here, and the transports name them.
 
@@ -30,6 +30,12 @@ def names_of(module: ModuleType) -> Names:
     plain, asynchronous = client.SyncByteStream, client.AsyncByteStream
     kinds = (_Sent, plain), (_Received, plain), (_ReceivedAsync, asynchronous)
     return Names(client, *(type(bases[0].__name__, bases, {}) for bases in kinds))
+
+
+def checked(wrapped: Any) -> Any:
+    """The transport, which must not try again by itself."""
+    refuse_retries(wrapped, getattr(getattr(wrapped, "_pool", None), "_retries", 0))
+    return wrapped
 
 
 def send(names: Names, layer: Layer, request: Any, wrapped: Callable[[Any], Any]) -> Any:
@@ -100,7 +106,7 @@ def _again(names: Names, layer: Layer, request: Any) -> Any:
         return stream
     if _rewinds(file):
         return names.sent(file)
-    held = Held(layer.buffer_limit)
+    held = Held(layer.max_body)
     for chunk in stream:
         if held.take(chunk):
             raise layer.too_long(request.method, request.url)
@@ -111,7 +117,7 @@ async def _again_async(names: Names, layer: Layer, request: Any) -> Any:
     stream = request.stream
     if _repeats(names, stream):
         return stream
-    held = Held(layer.buffer_limit)
+    held = Held(layer.max_body)
     async for chunk in stream:
         if held.take(chunk):
             raise layer.too_long(request.method, request.url)
@@ -211,9 +217,7 @@ class _Received:
         try:
             for part in (self._held, self._chunks):
                 for chunk in part:
-                    exchange.check_cancelled()
-                    exchange.delivered += 1
-                    yield chunk
+                    yield exchange.deliver(chunk)
         except Exception as error:
             if (end := exchange.broke(error)) is error:
                 raise
@@ -230,12 +234,9 @@ class _ReceivedAsync(_Received):
         exchange = self._exchange
         try:
             for chunk in self._held:
-                exchange.delivered += 1
-                yield chunk
+                yield exchange.deliver(chunk)
             async for chunk in self._chunks:
-                exchange.check_cancelled()
-                exchange.delivered += 1
-                yield chunk
+                yield exchange.deliver(chunk)
         except Exception as error:
             if (end := exchange.broke(error)) is error:
                 raise

@@ -21,7 +21,7 @@ from aiohttp import payload as payloads
 from aiohttp.base_protocol import BaseProtocol
 
 from .. import _aio
-from ._http import BUFFER_LIMIT, Exchange, Held, Layer, StatusFailure, is_timeout
+from ._http import MAX_KEPT, Exchange, Held, Layer, StatusFailure, is_timeout
 
 if TYPE_CHECKING:
     from .._policy import Bound
@@ -34,12 +34,16 @@ Middleware = Callable[[aiohttp.ClientRequest, Handler], Awaitable[aiohttp.Client
 
 
 def retry_middleware(
-    policy: Bound | PresetName, *, methods: Iterable[str] = (), buffer_limit: int = BUFFER_LIMIT
+    policy: Bound | PresetName,
+    *,
+    methods: Iterable[str] = (),
+    idempotency_header: str | None = None,
+    max_body: int = MAX_KEPT,
 ) -> Middleware:
     """A middleware that sends requests under a policy. Put it first, so that what others do is done for each attempt.
 
     What holds for `reprieve.integrations.httpx.RetryTransport` holds here: a failing status is a failure of the
-    attempt, and the last response is what the call ends with; `methods`, `Idempotency-Key` and `buffer_limit`; each
+    attempt, and the last response is what the call ends with; `methods`, `idempotency_header` and `max_body`; each
     redirect is a request of its own. What differs:
 
     - A middleware does not see aiohttp's timeouts: an attempt is cut at its own, and `ClientTimeout.total` still bounds
@@ -49,7 +53,7 @@ def retry_middleware(
     - aiohttp repeats an idempotent request by itself once when a connection breaks, middleware and all. Here it does
       not: that would double every attempt.
     """
-    layer = Layer(policy, methods, buffer_limit)
+    layer = Layer(policy, methods, idempotency_header, max_body)
     #: What a request has given up with, by what aiohttp keeps when it repeats one.
     gave_up: WeakKeyDictionary[Any, Exception] = WeakKeyDictionary()
 
@@ -74,7 +78,8 @@ async def _send(layer: Layer, request: aiohttp.ClientRequest, handler: Handler) 
 
         async def once(*, request: aiohttp.ClientRequest) -> aiohttp.ClientResponse:
             _close(exchange)
-            return await _read(layer, exchange, await handler(request))
+            response: aiohttp.ClientResponse = await _read(layer, exchange, await handler(request))
+            return response
 
         end = await _aio.drive(exchange, once, (), {"request": request})
         return cast("aiohttp.ClientResponse", exchange.conclude(end))
@@ -94,7 +99,7 @@ async def _keep(layer: Layer, request: aiohttp.ClientRequest) -> None:
     """Keeps a body that can be sent once; raises `ConfigError` where it is too long for that."""
     body: Any = request.body
     if _sent_once(body):
-        kept = _Kept(layer.buffer_limit)
+        kept = _Kept(layer.max_body)
         try:
             await body.write(kept)
         except _TooLong:

@@ -16,7 +16,7 @@ import httpx
 
 from .._policy import Bound
 from . import _httpx
-from ._http import BUFFER_LIMIT, Layer, StatusFailure
+from ._http import MAX_KEPT, Layer, RetryLayer, StatusFailure
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -28,7 +28,7 @@ __all__ = ["AsyncRetryTransport", "RetryTransport", "StatusFailure"]
 NAMES = _httpx.names_of(httpx)
 
 
-class RetryTransport(httpx.BaseTransport):
+class RetryTransport(RetryLayer, httpx.BaseTransport):
     """Sends requests under a policy, through the transport that it wraps (by default a new `HTTPTransport`; what a
     client would have given its own, such as `verify` or `limits`, is given to that one).
 
@@ -36,17 +36,19 @@ class RetryTransport(httpx.BaseTransport):
       is what the client gets, as without this layer; `trace_of(response)` tells what was tried. Exceptions are raised
       as themselves, and `bind(on_give_up="wrapped")` turns both into `RetryExhausted`.
     - `methods` names methods that may be sent again beside the idempotent ones (GET, HEAD, PUT, DELETE, OPTIONS,
-      TRACE): `methods=["POST"]` for a model's API. A request with an `Idempotency-Key` header may always. Any other is
-      sent again only after what cannot have had an effect, such as a refused connection or a 429.
-    - A body that can be sent once is kept, up to `buffer_limit` bytes (1 MiB); a longer one raises `ConfigError` before
+      TRACE, QUERY): `methods=["POST"]` for a model's API. A request with an `Idempotency-Key` header may always, and
+      `idempotency_header` names the header that every request gets its call's key in. Any other is sent again only
+      after what cannot have had an effect, such as a refused connection or a 429. A policy with
+      `side_effects="unsafe"` has the last word.
+    - A body that can be sent once is kept, up to `max_body` bytes (1 MiB); a longer one raises `ConfigError` before
       anything is sent.
     - A body that announces its length, up to the same limit, is read before the attempt counts, and sent for anew when
       it breaks; of any other the first bytes are, and where `stream.mode` is `buffered`, all of it. One that breaks
       later ends its call with `already_delivered` and the client's own exception.
     - The client's timeouts are lowered to the time left, never raised. Each redirect is a request of its own.
 
-    Raises `ConfigError` for a policy that a request cannot follow: several targets without `prepare`, or the stream
-    modes `restart` and `resume`.
+    Raises `ConfigError` for a policy that a request cannot follow (several targets without `prepare`, or the stream
+    modes `restart` and `resume`), and for a transport with retries of its own.
     """
 
     def __init__(
@@ -55,10 +57,11 @@ class RetryTransport(httpx.BaseTransport):
         wrapped: httpx.BaseTransport | None = None,
         *,
         methods: Iterable[str] = (),
-        buffer_limit: int = BUFFER_LIMIT,
+        idempotency_header: str | None = None,
+        max_body: int = MAX_KEPT,
     ) -> None:
-        self._layer = Layer(policy, methods, buffer_limit)
-        self._wrapped: Any = wrapped or httpx.HTTPTransport()
+        self._layer = Layer(policy, methods, idempotency_header, max_body)
+        self._wrapped: Any = _httpx.checked(wrapped or httpx.HTTPTransport())
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Sends the request, as often as the policy says."""
@@ -82,7 +85,7 @@ class RetryTransport(httpx.BaseTransport):
         self._wrapped.__exit__(exc_type, exc_value, traceback)
 
 
-class AsyncRetryTransport(httpx.AsyncBaseTransport):
+class AsyncRetryTransport(RetryLayer, httpx.AsyncBaseTransport):
     """The same for an `AsyncClient`. Its attempts are cut at their timeout, which the client then sees as its own
     `ReadTimeout`.
 
@@ -95,10 +98,11 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
         wrapped: httpx.AsyncBaseTransport | None = None,
         *,
         methods: Iterable[str] = (),
-        buffer_limit: int = BUFFER_LIMIT,
+        idempotency_header: str | None = None,
+        max_body: int = MAX_KEPT,
     ) -> None:
-        self._layer = Layer(policy, methods, buffer_limit)
-        self._wrapped: Any = wrapped or httpx.AsyncHTTPTransport()
+        self._layer = Layer(policy, methods, idempotency_header, max_body)
+        self._wrapped: Any = _httpx.checked(wrapped or httpx.AsyncHTTPTransport())
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Sends the request, as often as the policy says."""

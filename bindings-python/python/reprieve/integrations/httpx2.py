@@ -16,7 +16,7 @@ import httpx2
 
 from .._policy import Bound
 from . import _httpx
-from ._http import BUFFER_LIMIT, Layer, StatusFailure
+from ._http import MAX_KEPT, Layer, RetryLayer, StatusFailure
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -28,7 +28,7 @@ __all__ = ["AsyncRetryTransport", "RetryTransport", "StatusFailure"]
 NAMES = _httpx.names_of(httpx2)
 
 
-class RetryTransport(httpx2.BaseTransport):
+class RetryTransport(RetryLayer, httpx2.BaseTransport):
     """Sends requests under a policy, through the transport that it wraps (by default a new `HTTPTransport`; what a
     client would have given its own, such as `verify` or `limits`, is given to that one).
 
@@ -44,10 +44,11 @@ class RetryTransport(httpx2.BaseTransport):
         wrapped: httpx2.BaseTransport | None = None,
         *,
         methods: Iterable[str] = (),
-        buffer_limit: int = BUFFER_LIMIT,
+        idempotency_header: str | None = None,
+        max_body: int = MAX_KEPT,
     ) -> None:
-        self._layer = Layer(policy, methods, buffer_limit)
-        self._wrapped: Any = wrapped or httpx2.HTTPTransport()
+        self._layer = Layer(policy, methods, idempotency_header, max_body)
+        self._wrapped: Any = _httpx.checked(wrapped or httpx2.HTTPTransport())
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends the request, as often as the policy says."""
@@ -71,7 +72,7 @@ class RetryTransport(httpx2.BaseTransport):
         self._wrapped.__exit__(exc_type, exc_value, traceback)
 
 
-class AsyncRetryTransport(httpx2.AsyncBaseTransport):
+class AsyncRetryTransport(RetryLayer, httpx2.AsyncBaseTransport):
     """The same for an `AsyncClient`. Its attempts are cut at their timeout, which the client then sees as its own
     `ReadTimeout`.
 
@@ -84,10 +85,11 @@ class AsyncRetryTransport(httpx2.AsyncBaseTransport):
         wrapped: httpx2.AsyncBaseTransport | None = None,
         *,
         methods: Iterable[str] = (),
-        buffer_limit: int = BUFFER_LIMIT,
+        idempotency_header: str | None = None,
+        max_body: int = MAX_KEPT,
     ) -> None:
-        self._layer = Layer(policy, methods, buffer_limit)
-        self._wrapped: Any = wrapped or httpx2.AsyncHTTPTransport()
+        self._layer = Layer(policy, methods, idempotency_header, max_body)
+        self._wrapped: Any = _httpx.checked(wrapped or httpx2.AsyncHTTPTransport())
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends the request, as often as the policy says."""

@@ -19,8 +19,18 @@ import requests.adapters
 import requests.utils
 
 from .. import _driver
-from .._errors import ConfigError
-from ._http import BUFFER_LIMIT, CHUNK, Exchange, Held, Layer, StatusFailure, at_most, attempt_here
+from ._http import (
+    CHUNK,
+    MAX_KEPT,
+    Exchange,
+    Held,
+    Layer,
+    RetryLayer,
+    StatusFailure,
+    at_most,
+    attempt_here,
+    refuse_retries,
+)
 
 if TYPE_CHECKING:
     from .._policy import Bound
@@ -29,15 +39,15 @@ if TYPE_CHECKING:
 __all__ = ["RetryAdapter", "StatusFailure"]
 
 
-class RetryAdapter(requests.adapters.BaseAdapter):
+class RetryAdapter(RetryLayer, requests.adapters.BaseAdapter):
     """Sends requests under a policy, through the adapter that it wraps (by default a new `HTTPAdapter`).
 
     What holds for `reprieve.integrations.httpx.RetryTransport` holds here: a failing status is a failure of the
-    attempt, and the last response is what the call ends with; `methods`, `Idempotency-Key` and `buffer_limit`; timeouts
+    attempt, and the last response is what the call ends with; `methods`, `idempotency_header` and `max_body`; timeouts
     are only lowered; each redirect is a request of its own. What differs:
 
     - Without `stream=True` the body is read before the attempt counts, whatever its length, and sent for anew when it
-      breaks. With it, only the first byte is waited for (a body that announces its length, up to `buffer_limit`, is
+      breaks. With it, only the first byte is waited for (a body that announces its length, up to `max_body`, is
       read as well).
     - A timeout of requests bounds one wait for bytes, and nothing can interrupt it: an attempt may take longer than its
       timeout, by as much as the server goes on sending.
@@ -51,14 +61,13 @@ class RetryAdapter(requests.adapters.BaseAdapter):
         wrapped: requests.adapters.BaseAdapter | None = None,
         *,
         methods: Iterable[str] = (),
-        buffer_limit: int = BUFFER_LIMIT,
+        idempotency_header: str | None = None,
+        max_body: int = MAX_KEPT,
     ) -> None:
         super().__init__()
-        self._layer = Layer(policy, methods, buffer_limit)
+        self._layer = Layer(policy, methods, idempotency_header, max_body)
         self._wrapped = wrapped or requests.adapters.HTTPAdapter()
-        total = getattr(getattr(self._wrapped, "max_retries", None), "total", 0)
-        if total:
-            raise ConfigError("wrapped.max_retries", total, "0: two engines of retries multiply")
+        refuse_retries(self._wrapped, getattr(getattr(self._wrapped, "max_retries", None), "total", 0))
 
     def send(
         self,
@@ -116,7 +125,7 @@ def _keep(layer: Layer, request: requests.PreparedRequest) -> bool:
         return False
     if isinstance(getattr(request, "_body_position", None), int):
         return True
-    held = Held(layer.buffer_limit)
+    held = Held(layer.max_body)
     for chunk in _chunks(body):
         if held.take(chunk.encode() if isinstance(chunk, str) else chunk):
             raise layer.too_long(request.method or "GET", request.url)
@@ -192,10 +201,8 @@ def _guard(response: Any, exchange: Exchange) -> None:
         reading = True
         try:
             for chunk in plain_stream(*args, **options):
-                exchange.check_cancelled()
-                exchange.delivered += 1
                 reading = False
-                yield chunk
+                yield exchange.deliver(chunk)
                 reading = True
         except Exception as error:
             if (end := exchange.broke(error)) is error:
