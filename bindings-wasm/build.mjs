@@ -33,7 +33,10 @@ run(`${TARGET}debug/reprieve-wasm-tool`, [`${TARGET}${TRIPLE}/wasm/reprieve_wasm
 optimize(`${GEN}engine_bg.wasm`, `${GEN}engine.wasm`);
 
 const written = asEngineTypes(readFileSync(`${GEN}engine.d.ts`, "utf8"));
-writeFileSync(`${GEN}engine_bg.d.ts`, `${written}export function __wbg_set_wasm(exports: WebAssembly.Exports): void;\n`);
+writeFileSync(
+  `${GEN}engine_bg.d.ts`,
+  `${written}export function __wbg_set_wasm(exports: WebAssembly.Exports): void;\n`,
+);
 const module = readFileSync(`${GEN}engine.wasm`);
 const deflated = deflateRawSync(module, { level: 9 }).toString("base64");
 writeFileSync(`${GEN}inlined.js`, `export const deflated = "${deflated}";\nexport const size = ${module.length};\n`);

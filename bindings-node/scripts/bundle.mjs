@@ -10,6 +10,8 @@ export const { version: VERSION } = JSON.parse(readFileSync(`${NODE}package.json
 
 const COMMON = {
   absWorkingDir: ROOT,
+  // What both packages bundle is installed in one of them.
+  nodePaths: [`${NODE}node_modules`],
   bundle: true,
   target: "es2022",
   define: { VERSION: JSON.stringify(VERSION) },
