@@ -10,8 +10,6 @@ export const { version: VERSION } = JSON.parse(readFileSync(`${NODE}package.json
 
 const COMMON = {
   absWorkingDir: ROOT,
-  // What both packages bundle is installed in one of them.
-  nodePaths: [`${NODE}node_modules`],
   bundle: true,
   target: "es2022",
   define: { VERSION: JSON.stringify(VERSION) },
@@ -22,6 +20,12 @@ const COMMON = {
 
 /** What the driver keeps to itself is renamed, the same in every bundle. */
 const MANGLED = { mangleProps: /^_[a-z]/, mangleCache: {} };
+
+/** One name of an installed package, as a module of its own. */
+export async function vendored(name, from, outfile) {
+  const stdin = { contents: `export { ${name} } from "${from}";`, resolveDir: NODE };
+  await build({ ...COMMON, stdin, outfile, format: "esm", minify: true });
+}
 
 /** ES modules for browsers and edge runtimes, minified: `entries` is a list of files. */
 export async function modules(outdir, entries) {

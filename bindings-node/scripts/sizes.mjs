@@ -21,7 +21,6 @@ async function minified(file, options = {}) {
     target: "es2022",
     mangleProps: /^_[a-z]/,
     external: ["./reprieve.wasm"],
-    nodePaths: [`${NODE}node_modules`],
     write: false,
     ...options,
   });

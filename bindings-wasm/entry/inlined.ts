@@ -3,8 +3,8 @@
  * `DecompressionStream` would make the first use wait.
  */
 
-import { inflateSync } from "fflate";
 import type { Engine } from "../../bindings-node/driver/engine.js";
+import { inflateSync } from "../gen/inflate.js";
 import { deflated, size } from "../gen/inlined.js";
 import { instantiate } from "./engine.js";
 
