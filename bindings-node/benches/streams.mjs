@@ -16,7 +16,11 @@ const { values } = parseArgs({
 const CHUNKS = Number(values.chunks);
 const ROUNDS = Number(values.rounds);
 
-const delta = (n) => ({ id: "c", object: "chat.completion.chunk", choices: [{ index: 0, delta: { content: `word ${n}` }, finish_reason: null }] });
+const delta = (n) => ({
+  id: "c",
+  object: "chat.completion.chunk",
+  choices: [{ index: 0, delta: { content: `word ${n}` }, finish_reason: null }],
+});
 const end = { id: "c", object: "chat.completion.chunk", choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
 const items = [...Array.from({ length: CHUNKS - 1 }, (_, n) => delta(n)), end];
 
@@ -24,7 +28,9 @@ const sources = {
   "an iterator by hand": () => ({
     [Symbol.asyncIterator]() {
       let at = 0;
-      return { next: async () => (at < CHUNKS ? { done: false, value: items[at++] } : { done: true, value: undefined }) };
+      return {
+        next: async () => (at < CHUNKS ? { done: false, value: items[at++] } : { done: true, value: undefined }),
+      };
     },
   }),
   "an async generator": async function* () {

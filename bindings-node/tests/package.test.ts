@@ -66,7 +66,10 @@ test("a packed package", async (t) => {
       import "reprieve/context";
       import { currentAttempt, retry } from "reprieve";
       await retry(async () => console.log(await null, currentAttempt()?.number));`;
-    const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", code], { cwd: folder, encoding: "utf8" });
+    const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", code], {
+      cwd: folder,
+      encoding: "utf8",
+    });
     assert.equal(stdout.trim(), "null 1");
   });
   for (const [damage, does] of Object.entries<() => void>({
