@@ -30,6 +30,7 @@ __all__ = [
     "set_fast",
     "stream_finishes",
     "stream_item",
+    "timeline",
 ]
 
 def now() -> int:
@@ -49,6 +50,9 @@ def stream_item(event: str) -> StreamItem:
 
 def stream_finishes(event: str) -> bool:
     """A stream of such events (JSON) ends with one that says so; without it, it was cut."""
+
+def timeline(trace_id: str, lines: Sequence[str]) -> str:
+    """A timeline of records, for people."""
 
 def mask(text: str, off: Sequence[str] = ...) -> str:
     """The text with personal data and secrets masked; `off` names the sets to leave. Raises `ConfigError`."""
