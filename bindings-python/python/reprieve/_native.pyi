@@ -279,12 +279,22 @@ class Call:
         recorded: bool = True,
         heard: bool = False,
         unmask: Sequence[str] = ...,
+        repairs: Sequence[str] = ...,
     ) -> Call:
         """A call that has not begun. `ids` is JSON: `trace_id` and as needed `idempotency_key`, `scene`,
-        `prompt_version`, `outer_trace_id`. `ends_by` is a moment."""
+        `prompt_version`, `outer_trace_id`, `client`. `ends_by` is a moment. `repairs` are kinds that can be
+        repaired."""
 
     @staticmethod
-    def started(policy: Policy, seed: int, t0: int, *, ids: str | None = None, unmask: Sequence[str] = ...) -> Call:
+    def started(
+        policy: Policy,
+        seed: int,
+        t0: int,
+        *,
+        ids: str | None = None,
+        unmask: Sequence[str] = ...,
+        repairs: Sequence[str] = ...,
+    ) -> Call:
         """The call whose first attempt a driver began by itself at `t0`."""
 
     def begin(self, now_ns: int) -> Action: ...
@@ -306,6 +316,7 @@ class Call:
         guards: Guards | None = None,
         run: Run | None = None,
         ends_by: int | None = None,
+        repairs: Sequence[str] = ...,
     ) -> tuple[Call, Action]:
         """The call of a snapshot, and its next action. Raises `SnapshotError`."""
 
