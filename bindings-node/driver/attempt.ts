@@ -146,17 +146,13 @@ export class Attempt {
   /** @internal Runs the function; the promise tells what `ended` makes of how it went. Late answers are dropped. */
   _start(): Promise<unknown> {
     let value: unknown;
-    const outer = inside;
-    inside = this;
     try {
       // A promise as it is; a thenable, whatever it does, made one.
-      value = Promise.resolve(around ? around.run(this, this._fn, this) : this._fn(this));
+      value = Promise.resolve(during(this, this._fn));
     } catch (error) {
-      inside = outer;
       this._over = true;
       return Promise.resolve(this._maker._ended(this, FAILED, error));
     }
-    inside = outer;
     return new Promise((resolve) => {
       this._resolve = resolve;
       (value as Promise<unknown>).then(
@@ -234,6 +230,17 @@ let around: Context | undefined;
 /** Makes attempts visible through this from now on, or with `undefined` only until the first `await` of a function. */
 export function setContext(context: Context | undefined): void {
   around = context;
+}
+
+/** Calls the function, which sees that it is part of the attempt. */
+export function during<T>(attempt: Attempt, fn: AttemptFunction<T>): T {
+  const outer = inside;
+  inside = attempt;
+  try {
+    return around ? around.run(attempt, fn, attempt) : fn(attempt);
+  } finally {
+    inside = outer;
+  }
 }
 
 /**

@@ -1,5 +1,5 @@
 /** One attempt of a stream: it pulls from its source, and holds back what is no content until there is some. */
-import { Attempt, type AttemptFunction, type Facts, type Maker, TIMED_OUT } from "./attempt.js";
+import { Attempt, type AttemptFunction, during, type Facts, type Maker, TIMED_OUT } from "./attempt.js";
 import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Feed } from "./feed.js";
@@ -89,7 +89,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
   _pull(): void {
     if (this._shortest < NEVER) this._wait();
     try {
-      Promise.resolve((this._source as Source<T>).next()).then(this._took, this._failed);
+      (Promise.resolve(during(this, this._ask)) as Promise<IteratorResult<T>>).then(this._took, this._failed);
     } catch (error) {
       this._broken(error);
     }
@@ -138,6 +138,8 @@ export class StreamAttempt<T = unknown> extends Attempt {
     this._source?._close("its consumer has had all of it");
     return true;
   }
+
+  private readonly _ask = (): unknown => (this._source as Source<T>).next();
 
   private readonly _failed = (error: unknown): void => this._broken(error);
 
