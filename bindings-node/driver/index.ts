@@ -29,3 +29,4 @@ export { Result } from "./result.js";
 export { retry } from "./retry.js";
 export { type Receipt, Trace, traceOf } from "./trace.js";
 export type * from "./types.js";
+export { type WrapOptions, wrap } from "./wrap.js";

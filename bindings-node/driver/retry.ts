@@ -27,7 +27,8 @@ export function retry<T>(
   }
 }
 
-function policyOf(policy: Bound | PolicyFields | undefined): Bound {
+/** The policy, or the one of these fields. */
+export function policyOf(policy: Bound | PolicyFields | undefined): Bound {
   if (policy instanceof Bound) return policy;
   if (policy === undefined) {
     standard ??= new Policy();

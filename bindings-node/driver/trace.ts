@@ -30,7 +30,7 @@ export class Trace {
 
   /** The `call_ended` record. */
   get ended(): Receipt | undefined {
-    return this._records().find((record) => record.record);
+    return this._records().find((record) => record.record === "call_ended");
   }
 
   private _records(): Receipt[] {
