@@ -24,6 +24,10 @@ export { Guards, Run, type RunConfig } from "./guards.js";
 export { Handle } from "./handle.js";
 export { engineFault, ready, setEngine } from "./load.js";
 export { Bound, Policy } from "./policy.js";
+/** @internal For the integrations. */
+export { metered, varied } from "./policy.js";
+/** @internal */
+export { pricedUsage } from "./prices.js";
 export { Call, classify, type Outcome, type RawOptions, type RestoreOptions } from "./raw.js";
 export { Result } from "./result.js";
 export { retry } from "./retry.js";

@@ -12,14 +12,14 @@ export type Options = { readonly [name in keyof CallOptions]?: NonNullable<CallO
   readonly _meter?: Meter;
 };
 
-/** What a wrapped client knows of a call of its own. */
+/** What a wrapped client knows of a call of its own. Integrations have one, too, and are no part of the driver. */
 export interface Meter {
   /** What wrapping changed. */
-  readonly _changed: string;
+  readonly changed?: string;
   /** What an attempt used, read from its value. */
-  _usage(value: unknown): Record<string, unknown> | undefined;
+  usage(value: unknown): Record<string, unknown> | undefined;
   /** The record of what the client sent by itself beside the attempt that has just ended, if it did. */
-  _hidden(attempt: Attempt): string | undefined;
+  hidden?(attempt: Attempt): string | undefined;
 }
 
 type Check = string | readonly [passes: (value: any) => boolean, allowed: string];

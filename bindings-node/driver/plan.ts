@@ -1,6 +1,6 @@
 /** What a wrapped client shares with everything that derives from it. */
 import { ConfigError } from "./errors.js";
-import { Bound, type Policy } from "./policy.js";
+import { type Bound, varied } from "./policy.js";
 import type { Client } from "./sdk.js";
 import type { Prices } from "./types.js";
 
@@ -29,7 +29,7 @@ export class Plan {
   /** The same for who asked not to retry: one attempt in all. */
   get _once(): Plan {
     this._quietly ??= new Plan(
-      this._under(this._owner.policy.with({ maxAttempts: 1, maxAttemptsTotal: 1 })),
+      varied(this._owner, { maxAttempts: 1, maxAttemptsTotal: 1 }),
       this._told,
     );
     return this._quietly;
@@ -37,7 +37,7 @@ export class Plan {
 
   /** For a request that may be repeated whatever the policy says of side effects. */
   get _safe(): Bound {
-    this._safely ??= this._under(this._owner.policy.with({ sideEffects: "idempotent" }));
+    this._safely ??= varied(this._owner, { sideEffects: "idempotent" });
     return this._safely;
   }
 
@@ -49,12 +49,6 @@ export class Plan {
       `reprieve: a wrapped client (${this._told._changed}) sent ${more} more of a request by itself within one attempt: ` +
         "turn off the retries of its middleware, or they multiply with those of the policy",
     );
-  }
-
-  private _under(policy: Policy): Bound {
-    const { _options: options, _signal: signal } = this._owner;
-    const guards = this._owner._guardSet();
-    return new Bound(policy, guards ? { ...options, guards } : options, signal);
   }
 }
 

@@ -4,7 +4,7 @@ import { AttemptTimeout } from "./errors.js";
 import { toJson } from "./fields.js";
 import { type Meter, meeting } from "./options.js";
 import { type Plan, refuseRetries } from "./plan.js";
-import { Bound } from "./policy.js";
+import { metered } from "./policy.js";
 import { pricedUsage } from "./prices.js";
 import { get } from "./reading.js";
 import {
@@ -87,7 +87,7 @@ export class Request implements Meter {
     const outer = this._outer?._over ? undefined : this._outer?.signal;
     const signal = meeting(options.signal ?? undefined, owner._signal) ?? outer;
     try {
-      const bound = new Bound(owner.policy, { ...owner._options, _meter: this }, signal);
+      const bound = metered(owner, this, signal);
       this._answer = await bound.call((attempt) => this._attempt(options, send, attempt));
       return this._answer._props;
     } catch (error) {
@@ -106,15 +106,15 @@ export class Request implements Meter {
 
   // --- what its session asks ---
 
-  get _changed(): string {
+  get changed(): string {
     return this._plan._told._changed;
   }
 
-  _usage(answer: unknown): Record<string, unknown> | undefined {
+  usage(answer: unknown): Record<string, unknown> | undefined {
     return pricedUsage((answer as Answer)._value, this._plan._told._prices, this._model);
   }
 
-  _hidden({ number, traceId }: Attempt): string | undefined {
+  hidden({ number, traceId }: Attempt): string | undefined {
     const retries = this._more();
     return retries > 0 ? toJson({ record: "hidden_retries", trace_id: traceId, attempt: number, retries }) : undefined;
   }

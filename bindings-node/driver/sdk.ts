@@ -83,7 +83,7 @@ export function sdkOf(client: unknown): string {
   }
   const agent = MEMBERS.every((name) => typeof get(client, name) === "function") && (client as Client).getUserAgent();
   const version = /\/JS (\d+)\.\S+/.exec(String(agent))?.[0].slice(4);
-  if (!version || !sdk._majors.includes(Number.parseInt(version))) {
+  if (!version || !sdk._majors.includes(Number.parseInt(version, 10))) {
     const found = `${sdk._package} ${version ?? "of a version that does not say so"}`;
     throw new ConfigError("client", found, `${sdk._package} ${sdk._majors.join(" or ")}; with this one, ${INSTEAD}`);
   }

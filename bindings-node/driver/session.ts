@@ -96,7 +96,7 @@ export class Session implements Maker {
   /** An attempt has ended: what the loop is to do next. */
   _ended(attempt: Attempt, how: How, value: unknown): Action {
     this._inFlight = undefined;
-    const hidden = this._owner._options._meter?._hidden(attempt);
+    const hidden = this._owner._options._meter?.hidden?.(attempt);
     if (hidden) this._tells(hidden);
     return this._told(this._call.onOutcome(clock.now(), attempt.number, this._outcome(attempt, how, value)));
   }
@@ -221,7 +221,7 @@ export class Session implements Maker {
     if (how === OK) {
       this._value = value;
       const meter = this._owner._options._meter;
-      const usage = this._recorded && (meter ? meter._usage(value) : usageOf(value));
+      const usage = this._recorded && (meter ? meter.usage(value) : usageOf(value));
       return usage ? toJson({ success: {}, usage }) : '{"success":{}}';
     }
     if (this._isCancelled()) this._call.cancel(clock.now());
