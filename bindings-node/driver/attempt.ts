@@ -54,7 +54,8 @@ export class Attempt {
 
   /** @internal */
   constructor(
-    private readonly _facts: Facts,
+    /** @internal */
+    readonly _facts: Facts,
     private readonly _maker: Maker,
     /** @internal */
     readonly _fn: AttemptFunction<unknown>,
@@ -111,6 +112,7 @@ export class Attempt {
   get signal(): AbortSignal {
     if (!this._controller) {
       this._controller = new AbortController();
+      bySignal.set(this._controller.signal, this);
       if (this._cutBy) this._controller.abort(this._cutBy[0]);
     }
     return this._controller.signal;
@@ -120,6 +122,11 @@ export class Attempt {
   _named(): Ids {
     this._ids ??= new Ids();
     return this._ids;
+  }
+
+  /** @internal What fails now fails in an answer that had begun. */
+  get _inAnswer(): boolean {
+    return false;
   }
 
   /** @internal When its time is up. */
@@ -194,7 +201,8 @@ export class Attempt {
     this._cancel(this._signal?.reason);
   }
 
-  private _end(how: How, value: unknown): void {
+  /** @internal It has left the list, and ends. */
+  _end(how: How, value: unknown): void {
     this._over = true;
     if (this._watches) unwatch(this._signal as AbortSignal, this);
     try {
@@ -213,6 +221,14 @@ export class Attempt {
 export interface Context {
   getStore(): Attempt | undefined;
   run<R>(attempt: Attempt, fn: (attempt: Attempt) => R, argument: Attempt): R;
+}
+
+const bySignal = new WeakMap<AbortSignal, Attempt>();
+
+/** The attempt under way that this signal is of. */
+export function attemptOf(signal: AbortSignal | undefined): Attempt | undefined {
+  const attempt = signal && bySignal.get(signal);
+  return attempt?._over ? undefined : attempt;
 }
 
 let inside: Attempt | undefined;

@@ -20,6 +20,10 @@ export interface Engine {
   classify(evidence: string, policy?: EnginePolicy): string;
   /** Every kind: `[[name, category, serviceFault, alert], ...]` as JSON. */
   kinds(): string;
+  /** What one event of a stream (JSON) is: `held`, `content`, `end`, `content_end` or `error`. */
+  streamItem?(event: string): string;
+  /** Whether a stream of such events (JSON) has a last one that says so. */
+  streamFinishes?(event: string): boolean;
   /** What a stop reason says to whoever is on call. */
   says(reason: string): string;
   /** The text, masked; `off` is a JSON list of the sets to leave. */

@@ -1,5 +1,5 @@
 /** `Policy`: what is configured, and every way to run a function under it. */
-import { Attempt, type AttemptFunction, currentAttempt, type Facts, type How, OK } from "./attempt.js";
+import { Attempt, type AttemptFunction, attemptOf, currentAttempt, type Facts, type How, OK } from "./attempt.js";
 import { clock } from "./clock.js";
 import type { EnginePolicy } from "./engine.js";
 import { ConfigError } from "./errors.js";
@@ -8,7 +8,7 @@ import { type Calm, Guards, type Run } from "./guards.js";
 import { Handle } from "./handle.js";
 import { ask, engine, engineFault } from "./load.js";
 import { perform, resume } from "./loop.js";
-import { isPlain, type Meter, merged, type Options, onlySignal } from "./options.js";
+import { isPlain, type Meter, meeting, merged, type Options, onlySignal } from "./options.js";
 import { judged } from "./outcome.js";
 import type { Result } from "./result.js";
 import { arrive } from "./timers.js";
@@ -79,7 +79,7 @@ export class Bound {
       refuseOther(fn);
       // On the happy path the first attempt is made with one object and a place in the list of deadlines; whatever
       // else a call needs is made when it fails.
-      const early = this._isPlain() && !clock.sleep && !signal?.aborted && !currentAttempt() && this._isCalm();
+      const early = this._isPlain() && !clock.sleep && !signal?.aborted && !(signal && attemptOf(signal)) && !currentAttempt() && this._isCalm();
       if (!early) {
         const owner = signal === this._signal ? this : new Bound(this.policy, this._options, signal);
         return perform(owner, fn) as Promise<Awaited<T>>;
@@ -132,13 +132,17 @@ export function varied(owner: Bound, fields: PolicyFields): Bound {
   return new Bound(owner.policy.with(fields), guards ? { ...owner._options, guards } : owner._options, owner._signal);
 }
 
-/** @internal The same, with calls that this looks into. */
-export function metered(owner: Bound, _meter: Meter, signal = owner._signal): Bound {
-  return new Bound(owner.policy, { ...owner._options, _meter }, signal);
+/** @internal The same, with a call that this looks into, and that this signal ends as well. */
+export function metered(owner: Bound, _meter: Meter, signal: AbortSignal | undefined): Bound {
+  return new Bound(owner.policy, { ...owner._options, _meter }, meeting(signal, owner._signal));
 }
 
 function refuseOther(fn: unknown): void {
   if (typeof fn !== "function") throw new ConfigError("fn", String(fn), "a function");
+  const { [Symbol.toStringTag]: tag, name } = fn as { [Symbol.toStringTag]?: string; name?: string };
+  if (tag?.endsWith("GeneratorFunction")) {
+    throw new ConfigError("fn", `the generator function ${name}`, "a function: use retryStream");
+  }
 }
 
 /** A policy's first attempt, and what else its calls ask it for. */

@@ -2,9 +2,10 @@
 import type { Attempt } from "./attempt.js";
 import { AttemptTimeout } from "./errors.js";
 import { toJson } from "./fields.js";
+import { StreamError } from "./frames.js";
 import { type Meter, meeting } from "./options.js";
 import { type Plan, refuseRetries } from "./plan.js";
-import { metered } from "./policy.js";
+import { type Bound, metered } from "./policy.js";
 import { pricedUsage } from "./prices.js";
 import { get } from "./reading.js";
 import {
@@ -19,17 +20,23 @@ import {
   refreshes,
   sdkError,
 } from "./sdk.js";
+import { streamOf } from "./stream.js";
 import { attach, attached } from "./trace.js";
 
 /** Sends one attempt through a client. */
 type Send = (client: Client, options: RequestOptions) => Promise<Props>;
 
 /** What an attempt came to, and what its body says if it was read. */
-interface Answer {
-  readonly _props: Props;
-  readonly _isRead: boolean;
-  readonly _value?: unknown;
+class Answer {
+  constructor(
+    readonly _props: Props,
+    readonly _isRead: boolean,
+    readonly _value?: unknown,
+  ) {}
 }
+
+/** The SDKs' streams are made of a function that answers an iterator, and what ends it. */
+type StreamClass = new (iterator: () => AsyncIterator<unknown>, controller: AbortController, client: unknown) => unknown;
 
 /** A request in the options that an SDK is given: a symbol, so that it is copied with them and never sent. */
 export const SENT_BY = /* @__PURE__ */ Symbol("reprieve.request");
@@ -85,13 +92,13 @@ export class Request implements Meter {
     const plan = alone ? this._plan._once : this._plan;
     const owner = options.method?.toLowerCase() === "get" ? plan._safe : plan._owner;
     const outer = this._outer?._over ? undefined : this._outer?.signal;
-    const signal = meeting(options.signal ?? undefined, owner._signal) ?? outer;
+    const bound = metered(owner, this, options.signal ?? outer);
+    const attempted = (attempt: Attempt) => this._attempt(options, send, attempt);
     try {
-      const bound = metered(owner, this, signal);
-      this._answer = await bound.call((attempt) => this._attempt(options, send, attempt));
+      this._answer = await (options.stream && !this._raw ? this._streams(bound, attempted) : bound.call(attempted));
       return this._answer._props;
     } catch (error) {
-      throw this._theirs(error, signal);
+      throw this._theirs(error, bound._signal);
     }
   }
 
@@ -111,7 +118,7 @@ export class Request implements Meter {
   }
 
   usage(answer: unknown): Record<string, unknown> | undefined {
-    return pricedUsage((answer as Answer)._value, this._plan._told._prices, this._model);
+    return pricedUsage(answer instanceof Answer ? answer._value : answer, this._plan._told._prices, this._model);
   }
 
   hidden({ number, traceId }: Attempt): string | undefined {
@@ -135,9 +142,29 @@ export class Request implements Meter {
       .finally(() => this._plan._warns(this._more()));
     // A page's next request begins with the options of this one, as the caller gave them.
     const _props = { ...sent, options };
-    return this._raw
-      ? { _props, _isRead: false }
-      : { _props, _isRead: true, _value: await this._parse(this._client, _props) };
+    return this._raw ? new Answer(_props, false) : new Answer(_props, true, await this._parse(this._client, _props));
+  }
+
+  /** A stream of the SDK's class whose items come from a call: it is there once its first content is. */
+  private async _streams(bound: Bound, attempted: (attempt: Attempt) => Promise<Answer>): Promise<Answer> {
+    let answer: Answer | undefined;
+    const items = streamOf<unknown>(bound, async (attempt) => {
+      answer = await attempted(attempt);
+      return answer._value as AsyncIterable<unknown>;
+    });
+    await items.open();
+    const { _props, _value } = answer as unknown as Answer;
+    const controller = new AbortController();
+    controller.signal.addEventListener("abort", () => items.cancel("its controller was aborted"));
+    const iterator = (): AsyncIterator<unknown> => {
+      items[Symbol.asyncIterator]();
+      const theirs = (error: unknown): never => {
+        throw this._theirs(error, bound._signal);
+      };
+      return { next: () => items.next().catch(theirs), return: () => items.return() };
+    };
+    const { constructor: Stream } = _value as { constructor: unknown };
+    return new Answer(_props, true, new (Stream as StreamClass)(iterator, controller, this._client));
   }
 
   /** What was sent beside the request of the attempt. */
@@ -159,10 +186,15 @@ export class Request implements Meter {
 
   /** What users of the SDK catch, where the call ended with something of ours or of a signal. */
   private _theirs(error: unknown, signal: AbortSignal | undefined): unknown {
-    const late = error instanceof AttemptTimeout;
-    if (!late && !(signal?.aborted && error === signal.reason)) return error;
-    const name = late ? "APIConnectionTimeoutError" : "APIUserAbortError";
-    const theirs = sdkError(this._client, name, late ? { message: `Request timed out: ${error.message}.` } : {});
+    const [name, message] =
+      error instanceof AttemptTimeout
+        ? ["APIConnectionTimeoutError", `Request timed out: ${error.message}.`]
+        : error instanceof StreamError
+          ? ["APIConnectionError", error.message]
+          : signal?.aborted && error === signal.reason
+            ? ["APIUserAbortError"]
+            : [];
+    const theirs = name && sdkError(this._client, name, { message });
     if (!theirs) return error;
     theirs.cause = error;
     const trace = attached(error);

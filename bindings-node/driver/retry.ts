@@ -27,7 +27,7 @@ export function retry<T>(
   }
 }
 
-/** The policy, or the one of these fields. */
+/** The policy of fields: a literal is read once. */
 export function policyOf(policy: Bound | PolicyFields | undefined): Bound {
   if (policy instanceof Bound) return policy;
   if (policy === undefined) {

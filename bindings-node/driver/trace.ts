@@ -8,6 +8,9 @@ const traces = new WeakMap<object, Trace>();
 
 /** The records of a call that has ended, masked. */
 export class Trace {
+  /** Of a stream: the items that its consumer has had. */
+  declare delivered?: readonly unknown[];
+
   /** @internal */
   constructor(
     readonly traceId: string,

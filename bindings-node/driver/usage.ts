@@ -1,20 +1,22 @@
 /** What an attempt used, read from its result where clients keep it. Unknown stays unknown, never zero. */
 import { first, type Path, paths } from "./reading.js";
 
-// OpenAI chat; OpenAI responses and Anthropic; Gemini; Bedrock and the AI SDK.
-const INPUT = paths("prompt_tokens input_tokens promptTokenCount inputTokens");
-const OUTPUT = paths("completion_tokens output_tokens candidatesTokenCount outputTokens");
+// OpenAI chat; OpenAI responses and Anthropic; Gemini; Bedrock; the AI SDK.
+const INPUT = paths("prompt_tokens input_tokens promptTokenCount inputTokens inputTokens.total");
+const OUTPUT = paths("completion_tokens output_tokens candidatesTokenCount outputTokens outputTokens.total");
 const HOLDERS = paths("usage usageMetadata");
 // Gemini counts what it thought beside what it said; the others count it in.
 const THOUGHTS = paths("thoughtsTokenCount");
-// What came from a cache: within the tokens read, or beside them, where what went into one is counted as well.
+// What came from a cache, or went into one: within the tokens read, or beside them.
 const CACHED_WITHIN = paths(
-  "prompt_tokens_details.cached_tokens input_tokens_details.cached_tokens cachedContentTokenCount",
+  "prompt_tokens_details.cached_tokens input_tokens_details.cached_tokens cachedContentTokenCount inputTokens.cacheRead",
 );
+const KEPT_WITHIN = paths("inputTokens.cacheWrite");
 const CACHED_BESIDE = paths("cache_read_input_tokens cacheReadInputTokens");
-const KEPT = paths("cache_creation_input_tokens cacheWriteInputTokens");
+const KEPT_BESIDE = paths("cache_creation_input_tokens cacheWriteInputTokens");
 
-const usageIn = (result: unknown): unknown => first(result, HOLDERS, (found) => found);
+/** Where a result keeps its usage. */
+export const usageIn = (result: unknown): unknown => first(result, HOLDERS, (found) => found);
 const count = (usage: unknown, names: Path[]): number | undefined =>
   first(usage, names, (n) => (Number.isSafeInteger(n) && Number(n) >= 0 ? Number(n) : undefined));
 
@@ -35,7 +37,7 @@ export function billedOf(result: unknown): [number, number, number, number] | un
   const usage = usageIn(result);
   const [read, written] = [count(usage, INPUT), output(usage)];
   if (read === undefined || written === undefined) return undefined;
-  const within = count(usage, CACHED_WITHIN) ?? 0;
-  const beside = count(usage, CACHED_BESIDE) ?? 0;
-  return [Math.max(0, read - within), written, within + beside, count(usage, KEPT) ?? 0];
+  const of = (names: Path[]): number => count(usage, names) ?? 0;
+  const [cached, kept] = [of(CACHED_WITHIN), of(KEPT_WITHIN)];
+  return [Math.max(0, read - cached - kept), written, cached + of(CACHED_BESIDE), kept + of(KEPT_BESIDE)];
 }
