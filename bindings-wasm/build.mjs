@@ -41,8 +41,8 @@ writeFileSync(`${GEN}inlined.d.ts`, "export declare const deflated: string;\nexp
 
 const DIST = `${WASM}dist/`;
 const entry = (...names) => names.map((name) => `${WASM}entry/${name}.ts`);
-const everywhere = entry("index", "slim", "workerd", "edge-light", "testing");
-const inNode = entry("index", "slim-node", "testing");
+const everywhere = entry("index", "slim", "workerd", "edge-light", "testing", "context");
+const inNode = entry("index", "slim-node", "testing", "context");
 
 rmSync(DIST, { recursive: true, force: true });
 await modules(DIST, everywhere);

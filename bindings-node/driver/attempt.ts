@@ -49,6 +49,8 @@ export class Attempt {
   private _controller: AbortController | undefined = undefined;
   /** @internal */
   _stop: (() => void) | undefined = undefined;
+  /** @internal What fails now fails in an answer that had begun. */
+  declare _inAnswer?: boolean;
   private _watches = false;
   private _cutBy: unknown[] | undefined = undefined;
 
@@ -124,11 +126,6 @@ export class Attempt {
     return this._ids;
   }
 
-  /** @internal What fails now fails in an answer that had begun. */
-  get _inAnswer(): boolean {
-    return false;
-  }
-
   /** @internal When its time is up. */
   _ends(): number {
     if (this._due === undefined) this._starts(clock.now());
@@ -149,17 +146,13 @@ export class Attempt {
   /** @internal Runs the function; the promise tells what `ended` makes of how it went. Late answers are dropped. */
   _start(): Promise<unknown> {
     let value: unknown;
-    const outer = inside;
-    inside = this;
     try {
       // A promise as it is; a thenable, whatever it does, made one.
-      value = Promise.resolve(around ? around.run(this, this._fn, this) : this._fn(this));
+      value = Promise.resolve(during(this, this._fn));
     } catch (error) {
-      inside = outer;
       this._over = true;
       return Promise.resolve(this._maker._ended(this, FAILED, error));
     }
-    inside = outer;
     return new Promise((resolve) => {
       this._resolve = resolve;
       (value as Promise<unknown>).then(
@@ -237,6 +230,17 @@ let around: Context | undefined;
 /** Makes attempts visible through this from now on, or with `undefined` only until the first `await` of a function. */
 export function setContext(context: Context | undefined): void {
   around = context;
+}
+
+/** Calls the function, which sees that it is part of the attempt. */
+export function during<T>(attempt: Attempt, fn: AttemptFunction<T>): T {
+  const outer = inside;
+  inside = attempt;
+  try {
+    return around ? around.run(attempt, fn, attempt) : fn(attempt);
+  } finally {
+    inside = outer;
+  }
 }
 
 /**

@@ -3,7 +3,7 @@ import { ConfigError } from "./errors.js";
 import { get } from "./reading.js";
 
 /** Of an error's body so much is read, and so long: what an error says is short. */
-const LONGEST_ERROR = 1 << 20;
+const LONGEST_ERROR = 1_048_576;
 const PATIENCE_MS = 5000;
 
 /**

@@ -5,6 +5,7 @@
 import { type Attempt, type AttemptFunction, type Facts, type How, OK } from "./attempt.js";
 import { clock } from "./clock.js";
 import type { Action } from "./failure.js";
+import { StreamError } from "./frames.js";
 import { alone, drive } from "./loop.js";
 import type { Bound } from "./policy.js";
 import { StreamAttempt } from "./pull.js";
@@ -105,17 +106,23 @@ export class Feed<T> {
   /** The consumer wants no more. */
   _stop(why: string): void {
     if (this._ended) return;
+    const { _live: live } = this;
     this._queue = [];
     this._end(undefined, false);
     this._bare?._close(why);
-    this._session?._cancel(why);
+    // Who has had the finish frame has had the whole answer.
+    if (!live?._isWhole()) this._session?._cancel(why);
   }
 
   // --- what attempts say ---
 
-  /** The first content of an attempt is there: it is the one that is delivered. */
+  /** The first content of an attempt is there. */
+  _firstItem(): void {
+    this._session?._call.firstItem(clock.now());
+  }
+
+  /** It is the one that is delivered. */
   _commit(attempt: StreamAttempt<T>, items: T[]): void {
-    this._session?._firstItem();
     this._live = attempt;
     this._flush(items);
   }
@@ -187,9 +194,11 @@ export class Feed<T> {
   }
 
   private _over(result: Result<unknown>): void {
-    this._trace = result.trace;
-    if (!this._bytes && this._mode._mode !== "buffered") result.trace.delivered = this._kept;
-    this._end(result.error, !result.ok);
+    const { ok, error, trace, attempts, failure, stopReason = "", resumeIn } = result;
+    this._trace = trace;
+    if (!this._bytes) trace.delivered = this._kept;
+    if (error instanceof StreamError) Object.assign(error, { trace, attempts, failure, stopReason, resumeIn });
+    this._end(error, !ok);
   }
 
   private _end(error: unknown, failed: boolean): void {
@@ -204,7 +213,8 @@ export class Feed<T> {
     try {
       this._bare = sourceOf<T>(answer);
     } catch (error) {
-      return this._end(error, true);
+      this._end(error, true);
+      return;
     }
     this._open();
     if (this._asked) this._pass(this._bare);
@@ -229,10 +239,6 @@ class FeedSession<T> extends Session {
     fn: AttemptFunction<unknown>,
   ) {
     super(owner, fn, !_feed._bytes);
-  }
-
-  _firstItem(): void {
-    this._call.firstItem(clock.now());
   }
 
   /** Bytes have come: an outer attempt that streams what they say may not hear of them otherwise. */

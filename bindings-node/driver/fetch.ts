@@ -46,7 +46,8 @@ export function wrapFetch<F extends AnyFetch = typeof globalThis.fetch>(
 ): F {
   const send = (fetch ?? ((input: never, init: never) => globalThis.fetch(input, init))) as Fetch;
   if (typeof send !== "function") throw new ConfigError("fetch", String(fetch), "a fetch function");
-  if (wrapped.has(send)) throw new ConfigError("fetch", "a fetch that is wrapped already", "the bare one: layers add up");
+  if (wrapped.has(send))
+    throw new ConfigError("fetch", "a fetch that is wrapped already", "the bare one: layers add up");
   const { methods = [], idempotencyHeader, maxBody = 1 << 20, ...others } = options;
   if (!(Number.isInteger(maxBody) && maxBody >= 0)) {
     throw new ConfigError("maxBody", String(maxBody), "a whole number of bytes");

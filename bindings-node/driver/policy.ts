@@ -79,7 +79,13 @@ export class Bound {
       refuseOther(fn);
       // On the happy path the first attempt is made with one object and a place in the list of deadlines; whatever
       // else a call needs is made when it fails.
-      const early = this._isPlain() && !clock.sleep && !signal?.aborted && !(signal && attemptOf(signal)) && !currentAttempt() && this._isCalm();
+      const early =
+        this._isPlain() &&
+        !clock.sleep &&
+        !signal?.aborted &&
+        !(signal && attemptOf(signal)) &&
+        !currentAttempt() &&
+        this._isCalm();
       if (!early) {
         const owner = signal === this._signal ? this : new Bound(this.policy, this._options, signal);
         return perform(owner, fn) as Promise<Awaited<T>>;

@@ -1,14 +1,12 @@
 /** One attempt of a stream: it pulls from its source, and holds back what is no content until there is some. */
-import { Attempt, type AttemptFunction, type Facts, type Maker, TIMED_OUT } from "./attempt.js";
+import { Attempt, type AttemptFunction, during, type Facts, type Maker, TIMED_OUT } from "./attempt.js";
 import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Feed } from "./feed.js";
 import { toJson } from "./fields.js";
-import { answerIn, errorOf, isCut, isTelling, read, StreamError, startOf } from "./frames.js";
+import { answerIn, errorOf, faultAtEnd, faultIn, isFinished, isPing, isTelling, read } from "./frames.js";
 import { closeUnopened, type Source, sourceOf } from "./source.js";
-import { join, leave } from "./timers.js";
-
-const NEVER = Number.POSITIVE_INFINITY;
+import { join, leave, NEVER } from "./timers.js";
 
 const running =
   (fn: AttemptFunction<unknown>): AttemptFunction<unknown> =>
@@ -25,20 +23,19 @@ export class StreamAttempt<T = unknown> extends Attempt {
   private _source: Source<T> | undefined;
   private _whole!: (value: undefined) => void;
   private _broken!: (error: unknown) => void;
-  private _frames = 0;
+  override _inAnswer = false;
   private _hasContent = false;
   /** When its first content was handed over. */
   private _committedAt: number | undefined;
   /** Since when something is waited for; not while the consumer takes its time. */
   private _waitingSince: number | undefined = this._at;
+  /** How long data was waited for before the last pings. */
+  private _waited = 0;
   private _heardAt = this._at;
-  /** The type that began the answer. */
-  private _startType: string | undefined;
-  // The first item, and the last three, newest first: usage, the end, and what may come after it.
-  private _first: unknown;
-  private _last: unknown;
-  private _last2: unknown;
-  private _last3: unknown;
+  /** What came before the first content, and it. */
+  private _opening: readonly T[] = [];
+  /** How many items the consumer had from attempts before. */
+  private readonly _before: number;
 
   /** @internal */
   constructor(
@@ -52,16 +49,17 @@ export class StreamAttempt<T = unknown> extends Attempt {
     const { _idleNs, _silenceNs } = _feed._mode;
     this._shortest = Math.min(_idleNs ?? NEVER, _silenceNs ?? NEVER);
     this._due = this._limit()[0];
+    this._before = _feed._kept.length;
+  }
+
+  /** How long it may take to its first item: hand it on to the client. */
+  override get timeout(): number {
+    return Math.min(this._feed._mode._firstNs ?? NEVER, this._facts._timeoutNs) / 1e6;
   }
 
   /** The items that the consumer has had. In mode `resume`: go on after them. */
   get delivered(): readonly T[] {
     return [...this._feed._kept];
-  }
-
-  /** @internal */
-  override get _inAnswer(): boolean {
-    return this._frames > 0;
   }
 
   /** @internal Its own timeout binds until the first content is there. */
@@ -79,6 +77,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
     const answer = await fn(this);
     if (this._over) return closeUnopened(answer, "its attempt was abandoned");
     this._source = sourceOf(answer);
+    this._inAnswer = this._source._answered;
     return new Promise((resolve, reject) => {
       this._whole = resolve;
       this._broken = reject;
@@ -90,7 +89,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
   _pull(): void {
     if (this._shortest < NEVER) this._wait();
     try {
-      Promise.resolve((this._source as Source<T>).next()).then(this._took, this._failed);
+      (Promise.resolve(during(this, this._ask)) as Promise<IteratorResult<T>>).then(this._took, this._failed);
     } catch (error) {
       this._broken(error);
     }
@@ -109,11 +108,12 @@ export class StreamAttempt<T = unknown> extends Attempt {
 
   /** @internal The outcome, with what was delivered. */
   _told(outcome: string): string {
-    const usage = this._feed._usage(answerIn([this._first, this._last3, this._last2, this._last]));
+    const usage = this._feed._usage(answerIn([...this._opening.slice(0, 1), ...this._items()]));
     const told = JSON.parse(outcome);
     return toJson({
       ...told,
-      delivered: "success" in told && this._isBuffered() ? this._held.length : this._feed._delivered,
+      // What is held back comes when the outcome has been told.
+      delivered: this._feed._delivered + ("success" in told ? this._held.length : 0),
       delivering: this._committedAt === undefined ? 0 : Math.max(0, clock.now() - this._committedAt),
       ...(usage && { usage }),
     });
@@ -125,37 +125,74 @@ export class StreamAttempt<T = unknown> extends Attempt {
     if (due > clock.now()) {
       this._due = due;
       join(this);
-    } else if (what) {
-      this._end(TIMED_OUT, new AttemptTimeout(`attempt ${this.number}: ${what}`, { attempts: this.number }));
     } else {
-      super._fire();
+      const { number } = this;
+      this._end(TIMED_OUT, new AttemptTimeout(`attempt ${number} ${what}`, { attempts: number }));
     }
   }
+
+  /** @internal Nothing more of it is asked for; whether it was whole by then. */
+  _isWhole(): boolean {
+    if (!this._hasContent || isFinished(this._items()) !== true) return false;
+    this._whole(undefined);
+    this._source?._close("its consumer has had all of it");
+    return true;
+  }
+
+  private readonly _ask = (): unknown => (this._source as Source<T>).next();
 
   private readonly _failed = (error: unknown): void => this._broken(error);
 
   private readonly _took = (result: IteratorResult<T>): void => {
     if (this._over) return;
-    this._waitingSince = undefined;
     try {
       if (result.done) this._eof();
+      else if (!this._isSound(result.value)) return;
       else if (this._committedAt === undefined) this._weigh(result.value);
-      else if (this._isSound(result.value)) this._feed._give(result);
+      else this._feed._give(result);
     } catch (error) {
       this._broken(error);
     }
   };
 
-  /** Looks at an item of which nothing was handed over yet. */
+  /** Sees to the item's time, and to signs of trouble; says whether it is fine. */
+  private _isSound(item: T): boolean {
+    this._inAnswer = true;
+    if (isTelling(item)) {
+      const fault = faultIn(item, this._opening);
+      if (fault) {
+        this._broken(fault);
+        return false;
+      }
+      if (isPing(item)) {
+        // The wait for data goes on.
+        this._heardAt = clock.now();
+        this._waited += this._heardAt - (this._waitingSince ?? this._heardAt);
+        this._waitingSince = undefined;
+        return true;
+      }
+    }
+    this._waited = 0;
+    this._waitingSince = undefined;
+    return true;
+  }
+
+  /** Looks at an item of which nothing was handed over yet: held back until there is content. */
   private _weigh(item: T): void {
-    if (!this._isSound(item)) return;
     const said = this._hasContent ? "held" : read(item);
-    if (said === "error") return this._broken(errorOf(item));
-    this._startType ??= startOf(item);
+    if (said === "error") {
+      this._broken(errorOf(item));
+      return;
+    }
     this._held.push(item);
     if (said.startsWith("content")) {
       this._hasContent = true;
-      if (!this._isBuffered()) return this._commit();
+      this._opening = [...this._held];
+      this._feed._firstItem();
+      if (!this._isBuffered()) {
+        this._commit();
+        return;
+      }
     }
     this._pull();
   }
@@ -167,32 +204,18 @@ export class StreamAttempt<T = unknown> extends Attempt {
     this._feed._commit(this, items);
   }
 
-  /** Remembers the item; says whether it is no error and no second start. */
-  private _isSound(item: T): boolean {
-    this._frames++;
-    this._first ??= item;
-    this._last3 = this._last2;
-    this._last2 = this._last;
-    this._last = item;
-    if (!isTelling(item, this._startType)) return true;
-    if (this._startType && startOf(item) === this._startType) {
-      this._broken(new StreamError("the answer started a second time", "second_start", item));
-    } else if (read(item) === "error") {
-      this._broken(errorOf(item));
-    } else {
-      return true;
-    }
-    return false;
-  }
-
   /** The source has no more. */
   private _eof(): void {
-    if (this._feed._bytes) return this._whole(undefined);
-    if (!this._hasContent) return this._broken(new StreamError("the stream ended without content", "empty_answer"));
-    if (isCut([this._last, this._last2, this._last3])) {
-      return this._broken(new StreamError("the stream ended without its finish frame", "eof_without_finish"));
-    }
-    this._whole(undefined);
+    const { _bytes: bytes } = this._feed;
+    const known = (this._source as Source<T>)._isClient;
+    const fault = bytes ? undefined : faultAtEnd(this._items(), this._hasContent, known);
+    if (fault) this._broken(fault);
+    else this._whole(undefined);
+  }
+
+  /** What it has brought. */
+  private _items(): readonly unknown[] {
+    return this._committedAt === undefined ? this._held : this._feed._kept.slice(this._before);
   }
 
   private _isBuffered(): boolean {
@@ -203,7 +226,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
     const now = clock.now();
     this._waitingSince = now;
     // A timer for each item would cost more than the item: one that fires too early looks again.
-    if ((this._due as number) <= now + this._shortest) return;
+    if ((this._due as number) <= now + this._shortest - this._waited) return;
     leave(this);
     this._due = this._limit()[0];
     join(this);
@@ -213,11 +236,13 @@ export class StreamAttempt<T = unknown> extends Attempt {
   private _limit(): [due: number, what: string] {
     const { _firstNs, _idleNs, _silenceNs } = this._feed._mode;
     const since = this._waitingSince ?? NEVER;
+    const first = this._hasContent ? undefined : _firstNs;
+    const idle = this._hasContent ? _idleNs : undefined;
     const all: [number, string][] = [
-      [this._ends(), ""],
-      [this._hasContent ? NEVER : this._at + (_firstNs ?? NEVER), `no first item within ${seconds(_firstNs)}`],
-      [this._hasContent ? since + (_idleNs ?? NEVER) : NEVER, `no item for ${seconds(_idleNs)}`],
-      [Math.max(since, this._heardAt) + (_silenceNs ?? NEVER), `not a byte for ${seconds(_silenceNs)}`],
+      [this._ends(), `took longer than ${seconds(this._facts._timeoutNs)}`],
+      [this._at + (first ?? NEVER), `had no first item within ${seconds(first)}`],
+      [since - this._waited + (idle ?? NEVER), `was idle for ${seconds(idle)}`],
+      [Math.max(since, this._heardAt) + (_silenceNs ?? NEVER), `was silent for ${seconds(_silenceNs)}`],
     ];
     return all.reduce((one, other) => (other[0] < one[0] ? other : one));
   }

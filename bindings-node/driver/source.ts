@@ -3,10 +3,18 @@ import { ConfigError } from "./errors.js";
 import { get } from "./reading.js";
 
 /** What may be answered with: an async iterable (an SDK's stream, a generator), a `ReadableStream`, a `Response`. */
-export type Streamable<T> = AsyncIterable<T> | Iterable<T> | ReadableStream<T> | { readonly body: ReadableStream<T> | null };
+export type Streamable<T> =
+  | AsyncIterable<T>
+  | Iterable<T>
+  | ReadableStream<T>
+  | { readonly body: ReadableStream<T> | null };
 
 /** One attempt's items. */
 export interface Source<T> {
+  /** The server has answered: what fails now fails amid its answer. */
+  readonly _answered: boolean;
+  /** Of a client whose streams all have an end that says so. */
+  readonly _isClient: boolean;
   next(): PromiseLike<IteratorResult<T>> | IteratorResult<T>;
   /** Lets go of what is behind it, without waiting for that. */
   _close(reason: unknown): void;
@@ -21,7 +29,11 @@ export function sourceOf<T>(answer: unknown): Source<T> {
     if (typeof open === "function") return new Iterated(answer as object, open.call(answer));
   }
   if (answer && body === null) return new Iterated({}, [][Symbol.iterator]());
-  throw new ConfigError("fn", `an answer of ${what(answer)}`, "a stream: an async iterable, a ReadableStream, a Response");
+  throw new ConfigError(
+    "fn",
+    `an answer of ${what(answer)}`,
+    "a stream: an async iterable, a ReadableStream, a Response",
+  );
 }
 
 /** Closes what was answered too late to be opened. */
@@ -34,6 +46,8 @@ export function closeUnopened(answer: unknown, reason: unknown): void {
 }
 
 class Read<T> implements Source<T> {
+  readonly _answered = true;
+  readonly _isClient = false;
   private readonly _reader: ReadableStreamDefaultReader<T>;
 
   constructor(stream: ReadableStream<T>) {
@@ -50,10 +64,18 @@ class Read<T> implements Source<T> {
 }
 
 class Iterated<T> implements Source<T> {
+  readonly _answered: boolean;
+  readonly _isClient: boolean;
+  private readonly _controller: AbortController | undefined;
+
   constructor(
-    private readonly _answer: object,
+    answer: object,
     private readonly _iterator: Iterator<T> | AsyncIterator<T>,
-  ) {}
+  ) {
+    // The streams of SDKs keep the controller of their request; a generator may not even have sent one.
+    this._controller = get(answer, "controller") as AbortController | undefined;
+    this._isClient = this._answered = typeof this._controller?.abort === "function";
+  }
 
   next(): PromiseLike<IteratorResult<T>> | IteratorResult<T> {
     return this._iterator.next();
@@ -61,9 +83,8 @@ class Iterated<T> implements Source<T> {
 
   _close(reason: unknown): void {
     try {
-      // A generator that waits for its next item hears of nothing before that; SDKs' streams keep a controller.
-      const controller = get(this._answer, "controller") as AbortController | undefined;
-      if (typeof controller?.abort === "function") controller.abort(reason);
+      // An iterator that waits for its next item hears of its end after that.
+      if (this._isClient) this._controller?.abort(reason);
       const closed: unknown = this._iterator.return?.();
       if (typeof get(closed, "then") === "function") (closed as Promise<unknown>).then(undefined, ignore);
     } catch {
