@@ -110,7 +110,11 @@ export function faultAtEnd(items: readonly unknown[], hasContent: boolean, known
 
 /** What the first and last items of an answer tell of it: its model, and what it used, the later word counting. */
 export function answerIn(items: readonly unknown[]): { readonly model: unknown; readonly usage: unknown } {
-  const holders = [items[0], ...items.slice(-LAST)].flatMap((item) => [item, get(item, "message"), get(item, "response")]);
+  const holders = [items[0], ...items.slice(-LAST)].flatMap((item) => [
+    item,
+    get(item, "message"),
+    get(item, "response"),
+  ]);
   const model = holders.map((holder) => get(holder, "model")).find(Boolean);
   return { model, usage: Object.assign({}, ...holders.map(usageIn)) };
 }

@@ -26,9 +26,8 @@ export { StreamError } from "./frames.js";
 export { Guards, Run, type RunConfig } from "./guards.js";
 export { Handle } from "./handle.js";
 export { engineFault, ready, setEngine } from "./load.js";
-export { Bound, Policy } from "./policy.js";
 /** @internal For the integrations. */
-export { metered, varied } from "./policy.js";
+export { Bound, metered, Policy, varied } from "./policy.js";
 /** @internal */
 export { pricedUsage } from "./prices.js";
 export type { StreamAttempt } from "./pull.js";

@@ -28,10 +28,7 @@ export class Plan {
 
   /** The same for who asked not to retry: one attempt in all. */
   get _once(): Plan {
-    this._quietly ??= new Plan(
-      varied(this._owner, { maxAttempts: 1, maxAttemptsTotal: 1 }),
-      this._told,
-    );
+    this._quietly ??= new Plan(varied(this._owner, { maxAttempts: 1, maxAttemptsTotal: 1 }), this._told);
     return this._quietly;
   }
 

@@ -36,7 +36,11 @@ class Answer {
 }
 
 /** The SDKs' streams are made of a function that answers an iterator, and what ends it. */
-type StreamClass = new (iterator: () => AsyncIterator<unknown>, controller: AbortController, client: unknown) => unknown;
+type StreamClass = new (
+  iterator: () => AsyncIterator<unknown>,
+  controller: AbortController,
+  client: unknown,
+) => unknown;
 
 /** A request in the options that an SDK is given: a symbol, so that it is copied with them and never sent. */
 export const SENT_BY = /* @__PURE__ */ Symbol("reprieve.request");
@@ -186,20 +190,20 @@ export class Request implements Meter {
 
   /** What users of the SDK catch, where the call ended with something of ours or of a signal. */
   private _theirs(error: unknown, signal: AbortSignal | undefined): unknown {
-    const [name, message] =
-      error instanceof AttemptTimeout
-        ? ["APIConnectionTimeoutError", `Request timed out: ${error.message}.`]
-        : error instanceof StreamError
-          ? ["APIConnectionError", error.message]
-          : signal?.aborted && error === signal.reason
-            ? ["APIUserAbortError"]
-            : [];
-    const theirs = name && sdkError(this._client, name, { message });
+    const [name, message] = this._named(error, signal);
+    const theirs = name && sdkError(this._client, name, message);
     if (!theirs) return error;
     theirs.cause = error;
     const trace = attached(error);
     if (trace) attach(theirs, trace);
     return theirs;
+  }
+
+  /** Class and message of the SDK's error for one of ours; none for its own. */
+  private _named(error: unknown, signal: AbortSignal | undefined): [name?: string, message?: string] {
+    if (error instanceof AttemptTimeout) return ["APIConnectionTimeoutError", `Request timed out: ${error.message}.`];
+    if (error instanceof StreamError) return ["APIError", error.message];
+    return signal?.aborted && error === signal.reason ? ["APIUserAbortError"] : [];
   }
 
   private _watches(promise: ApiPromise): ApiPromise {

@@ -119,7 +119,8 @@ export function refreshes(client: Client, error: unknown): boolean {
 }
 
 /** An error of the SDK's own, of a class that its clients carry. */
-export function sdkError(client: Client, name: string, options: object): Error | undefined {
-  const Class = client.constructor[name] as (new (options: object) => Error) | undefined;
-  return typeof Class === "function" ? new Class(options) : undefined;
+export function sdkError(client: Client, name: string, message: string | undefined): Error | undefined {
+  const Class = client.constructor[name] as (new (...args: unknown[]) => Error) | undefined;
+  if (typeof Class !== "function") return undefined;
+  return name === "APIError" ? new Class(undefined, undefined, message, undefined) : new Class({ message });
 }

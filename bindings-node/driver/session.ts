@@ -212,6 +212,7 @@ export class Session implements Maker {
         scene: options.scene,
         prompt_version: options.promptVersion,
         outer_trace_id: outer?.traceId,
+        client: options._meter?.changed,
       },
       endsBy: outer && nested === "bounded" ? outer._ends() : undefined,
       recorded: this._recorded || undefined,
