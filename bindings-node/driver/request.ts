@@ -49,12 +49,17 @@ const THEN_UNWRAP = "_thenUnwrap";
 /** No timer takes more milliseconds. */
 const LONGEST = 2 ** 31 - 1;
 
+const counted = /* @__PURE__ */ new WeakSet<Fetch>();
+
 /** Tells a request what is sent for it. */
 export function counting(fetch: Fetch): Fetch {
-  return (url, init) => {
+  if (counted.has(fetch)) return fetch;
+  const told: Fetch = (url, init) => {
     (init as { [SENT_BY]?: Request } | undefined)?.[SENT_BY]?._sends(init?.headers);
     return fetch(url, init);
   };
+  counted.add(told);
+  return told;
 }
 
 export class Request implements Meter {

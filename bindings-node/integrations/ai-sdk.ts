@@ -1,7 +1,18 @@
 /** The Vercel AI SDK: several language models as one, under a policy. */
-import { Bound, ConfigError, metered, Policy, pricedUsage, retryStream, varied } from "reprieve";
-import type { Attempt, CallOptions, PolicyFields, PresetName, Prices } from "reprieve";
-
+import {
+  type Attempt,
+  Bound,
+  type CallOptions,
+  ConfigError,
+  metered,
+  Policy,
+  type PolicyFields,
+  type PresetName,
+  type Prices,
+  pricedUsage,
+  retryStream,
+  varied,
+} from "reprieve";
 /** A language model of the AI SDK, of any version of its interface: `ai` 5, 6 and 7 have V2, V3 and V4. */
 export interface LanguageModel {
   readonly specificationVersion: string;
@@ -49,71 +60,100 @@ export function resilient<M extends LanguageModel>(
   policy?: Bound | PolicyFields | PresetName,
   options: ResilientOptions = {},
 ): M {
-  const all = [models].flat() as unknown as Model[];
-  for (const [i, model] of all.entries()) refuseOther(model, `models[${i}]`);
   const { prices, idempotency, ...rest } = options;
+  const all = [models].flat() as unknown as Model[];
+  for (const [i, model] of all.entries()) refuseOther(`models[${i}]`, model);
+  const [first] = all;
+  if (!first) throw new ConfigError("models", "an empty list", "a language model, or a list of them");
   const owner = chained(policy, all).bind(rest);
-  const header = idempotency === true ? "Idempotency-Key" : idempotency || undefined;
-  const chain: Chain = { _owner: owner, _models: new Map(owner.policy.targets.map((id, i) => [id, all[i] as Model])), _prices: prices, _header: header };
-  const { specificationVersion, provider, modelId } = all[0] as Model;
+  const chain: Chain = {
+    owner,
+    models: new Map(owner.policy.targets.map((id, i) => [id, all[i] as Model])),
+    prices,
+    header: idempotency === true ? "Idempotency-Key" : idempotency || undefined,
+  };
   const made = {
-    specificationVersion,
-    provider,
-    modelId,
+    specificationVersion: first.specificationVersion,
+    provider: first.provider,
+    modelId: first.modelId,
     get supportedUrls() {
-      return all.length === 1 ? (all[0] as Model).supportedUrls : common(all);
+      return all.length === 1 ? first.supportedUrls : commonUrls(all);
     },
-    doGenerate: (asked: Asked) => generate(chain, asked),
-    doStream: (asked: Asked) => stream(chain, asked),
+    doGenerate: (asked: Asked) => new Asking(chain, asked).generate(),
+    doStream: (asked: Asked) => new Asking(chain, asked).stream(),
   };
   return made as unknown as M;
 }
 
 /** The models of a policy's targets, and what their calls need. */
 interface Chain {
-  readonly _owner: Bound;
-  readonly _models: ReadonlyMap<string, Model>;
-  readonly _prices: Prices | undefined;
-  readonly _header: string | undefined;
+  readonly owner: Bound;
+  readonly models: ReadonlyMap<string, Model>;
+  readonly prices: Prices | undefined;
+  readonly header: string | undefined;
 }
 
-async function generate(chain: Chain, asked: Asked): Promise<object> {
-  try {
-    return await bound(chain, asked).call((attempt) => at(chain, attempt).doGenerate(given(chain, asked, attempt)));
-  } catch (error) {
-    throw final(error);
+/** One call. */
+class Asking {
+  private latest: Model | undefined;
+  private readonly bound: Bound;
+
+  constructor(
+    private readonly chain: Chain,
+    private readonly asked: Asked,
+  ) {
+    const usage = (answer: unknown) => pricedUsage(answer, chain.prices, this.latest?.modelId);
+    this.bound = metered(chain.owner, { usage }, asked.abortSignal);
+  }
+
+  async generate(): Promise<object> {
+    try {
+      return await this.bound.call((attempt) => this.model(attempt).doGenerate(this.given(attempt)));
+    } catch (error) {
+      throw final(error);
+    }
+  }
+
+  /** Answers once there is content. */
+  async stream(): Promise<Streamed> {
+    let latest: Streamed | undefined;
+    const parts = retryStream<Part>(async (attempt) => {
+      latest = await this.model(attempt).doStream(this.given(attempt));
+      return read(latest.stream);
+    }, this.bound);
+    try {
+      await parts.open();
+    } catch (error) {
+      throw final(error);
+    }
+    return { ...latest, stream: told(parts) };
+  }
+
+  private model({ target }: Attempt): Model {
+    this.latest = this.chain.models.get(target) as Model;
+    return this.latest;
+  }
+
+  private given(attempt: Attempt): object {
+    const { header } = this.chain;
+    const headers = header ? { [header]: attempt.idempotencyKey, ...this.asked.headers } : this.asked.headers;
+    return { ...this.asked, headers, abortSignal: attempt.signal };
   }
 }
 
-async function stream(chain: Chain, asked: Asked): Promise<Streamed> {
-  let latest: Streamed | undefined;
-  const parts = retryStream(async (attempt: Attempt) => {
-    latest = await at(chain, attempt).doStream(given(chain, asked, attempt));
-    return read(latest.stream);
-  }, bound(chain, asked));
-  try {
-    await parts.open();
-  } catch (error) {
-    throw final(error);
-  }
-  const told = new ReadableStream<Part>(
-    {
-      async pull(controller) {
-        try {
-          const { done, value } = await parts.next();
-          if (done) controller.close();
-          else controller.enqueue(value);
-        } catch (error) {
-          // The SDK's way to end a stream that breaks amid its answer.
-          controller.enqueue({ type: "error", error: final(error) });
-          controller.close();
-        }
-      },
-      cancel: () => parts.cancel(),
-    },
-    { highWaterMark: 0 },
-  );
-  return { ...latest, stream: told };
+/** What is delivered; a failure amid the answer is a part, which is how the SDK tells of one. */
+function told(parts: { next(): Promise<IteratorResult<Part, undefined>>; cancel(): void }): ReadableStream<Part> {
+  const pull = async (controller: ReadableStreamDefaultController<Part>): Promise<void> => {
+    try {
+      const { done, value } = await parts.next();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    } catch (error) {
+      controller.enqueue({ type: "error", error: final(error) });
+      controller.close();
+    }
+  };
+  return new ReadableStream({ pull, cancel: () => parts.cancel() }, { highWaterMark: 0 });
 }
 
 /** The parts, with what tells of a failure thrown. */
@@ -123,7 +163,10 @@ function read(stream: ReadableStream<Part>): AsyncIterable<Part> {
     const { done, value } = await reader.read();
     if (value?.type === "error") throw value.error;
     if (value?.type === "finish" && isCut(value.finishReason)) {
-      throw Object.assign(new Error("the stream ended without a finish reason"), { status: 200, code: "eof_without_finish" });
+      throw Object.assign(new Error("the stream ended without a finish reason"), {
+        status: 200,
+        code: "eof_without_finish",
+      });
     }
     return done ? { done, value: undefined } : { done: false, value };
   };
@@ -140,17 +183,45 @@ function isCut(reason: unknown): boolean {
   return reason === "unknown" || (unified === "other" && raw === undefined);
 }
 
-const at = (chain: Chain, { target }: Attempt): Model => chain._models.get(target) as Model;
-
-function given({ _header: header }: Chain, asked: Asked, attempt: Attempt): object {
-  const headers = header ? { [header]: attempt.idempotencyKey, ...asked.headers } : asked.headers;
-  return { ...asked, headers, abortSignal: attempt.signal };
+/** The policy, with the models as its targets. */
+function chained(policy: Bound | PolicyFields | PresetName | undefined, all: readonly Model[]): Bound {
+  const fields = typeof policy === "object" && !(policy instanceof Bound) ? policy : {};
+  const owner =
+    policy instanceof Bound ? policy : typeof policy === "string" ? Policy.preset(policy) : new Policy(fields);
+  const { mode } = owner.policy.toJSON().stream as { mode?: string };
+  if (mode === "restart" || mode === "resume") {
+    throw new ConfigError(
+      "stream.mode",
+      `"${mode}"`,
+      '"before_first_item" or "buffered": the parts of a stream keep their type',
+    );
+  }
+  const { targets } = owner.policy;
+  if (targets.length === all.length) return owner;
+  if (targets.length > 1) {
+    const allowed = `a model for each target of the policy (${targets}), or a policy without targets`;
+    throw new ConfigError("models", `${all.length} of them`, allowed);
+  }
+  const names = all.map(({ modelId }) => modelId);
+  const ids = names.map((name, i) => (names.indexOf(name) === i ? name : `${all[i]?.provider}:${name}:${i + 1}`));
+  return varied(owner, { targets: ids.map((id) => ({ id })) });
 }
 
-/** The options of one call: its signal, and how its answers tell what they cost. */
-function bound({ _owner: owner, _prices: prices }: Chain, { abortSignal }: Asked): Bound {
-  const signal = abortSignal && owner._signal ? AbortSignal.any([abortSignal, owner._signal]) : abortSignal;
-  return owner;
+function refuseOther(field: string, model: Model): void {
+  const is = Object(model) === model && typeof model.doGenerate === "function" && typeof model.doStream === "function";
+  if (is && /^v\d+$/.test(model.specificationVersion)) return;
+  const found = typeof model === "string" ? `the name ${model}` : typeof model;
+  throw new ConfigError(field, found, 'a language model of the AI SDK, such as openai("gpt-5")');
+}
+
+/** What every model reads from its URL by itself; the SDK downloads the rest. */
+async function commonUrls(all: readonly Model[]): Promise<UrlsByType> {
+  const [first, ...others] = await Promise.all(all.map((model) => model.supportedUrls));
+  const kept = Object.entries(first as UrlsByType).map(([type, patterns]): [string, RegExp[]] => [
+    type,
+    patterns.filter(({ source }) => others.every((urls) => urls[type]?.some((other) => other.source === source))),
+  ]);
+  return Object.fromEntries(kept);
 }
 
 /** The SDK would begin a call anew that has given up. */
