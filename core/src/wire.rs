@@ -237,8 +237,12 @@ impl Action {
         let id = |target: usize| policy.targets[target].id.as_str();
         match self {
             Action::Ask(_) => json!("ask"),
-            Action::Attempt { number, target, timeout } => {
-                json!({"attempt": {"number": number, "target": id(*target), "timeout_ns": timeout.as_nanos()}})
+            Action::Attempt { number, target, timeout, hedge_after } => {
+                let mut body = json!({"number": number, "target": id(*target), "timeout_ns": timeout.as_nanos()});
+                if let Some(after) = hedge_after {
+                    body["hedge_after_ns"] = after.as_nanos().into();
+                }
+                json!({"attempt": body})
             }
             Action::Retry { after, reason, redeliver } => {
                 with(json!({"after_ns": after.as_nanos(), "reason": reason.name()}), "retry", *redeliver)

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::hedge::{Hedging, Sibling};
 use super::{Asked, Call, OnTarget, State, Written};
 use crate::action::{Action, Disposition, Outcome, RetryReason, Step, Stop, StopReason};
 use crate::failure::{Failure, Kind};
@@ -21,6 +22,8 @@ const VERSION: u32 = 1;
 pub struct Restore {
     /// The time between snapshot and restore counts against deadline and wait. Default true.
     pub count_suspended: bool,
+    /// The driver there can run attempts beside each other.
+    pub hedged: bool,
     /// There are guards (or a run) where it goes on.
     pub guarded: bool,
     /// An outer bound where it goes on, on the driver's clock.
@@ -29,7 +32,7 @@ pub struct Restore {
 
 impl Default for Restore {
     fn default() -> Restore {
-        Restore { count_suspended: true, guarded: false, ends_by: None }
+        Restore { count_suspended: true, hedged: false, guarded: false, ends_by: None }
     }
 }
 
@@ -73,6 +76,9 @@ struct Saved {
     returns: Vec<(usize, u64)>,
     began: u64,
     first_item: Option<u64>,
+    /// Attempts in flight beside each other, and when each began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    siblings: Vec<(u32, u64)>,
     receipts: Vec<SavedReceipt>,
     written: (usize, bool),
     used: Option<Usage>,
@@ -134,8 +140,8 @@ impl Call {
     }
 
     /// The call that a snapshot was taken of, and its next action: the rest of its wait, the fallback it was about to
-    /// begin, or its end. An attempt that was in flight comes back as failed with kind `interrupted`. A call that had
-    /// not begun answers a wait of zero.
+    /// begin, or its end. An attempt that was in flight comes back as failed with kind `interrupted`; of several, the
+    /// latest does, and the others are superseded. A call that had not begun answers a wait of zero.
     ///
     /// # Errors
     /// [`SnapshotError`]; nothing is resumed.
@@ -146,7 +152,11 @@ impl Call {
             call.at(now);
         }
         let step = match call.state {
-            State::InFlight => call.on_outcome(now, call.attempts, Outcome::failed(Failure::of(Kind::Interrupted))),
+            State::InFlight => {
+                let number = call.latest_in_flight();
+                call.single_out(number);
+                call.on_outcome(now, number, Outcome::failed(Failure::of(Kind::Interrupted)))
+            }
             State::Asking(Asked::Repeat { delay }) if options.guarded => {
                 let kind = call.receipts.last().and_then(|r| r.failure.as_ref()).map_or(Kind::Unknown, |f| f.kind);
                 Ok(call.ask_repeat(kind, delay))
@@ -190,7 +200,7 @@ impl Call {
             state: match self.state {
                 State::Ready | State::Asking(Asked::Admit) => SavedState::Ready,
                 State::Asking(Asked::Repeat { delay }) => SavedState::AskingToRepeat { delay: ns(delay) },
-                State::InFlight => SavedState::InFlight,
+                State::InFlight | State::Asking(Asked::Hedge) => SavedState::InFlight,
                 State::Waiting(until) => SavedState::Waiting { until: ns(until) },
                 State::Ended(None) => SavedState::Done,
                 State::Ended(Some(stop)) => SavedState::Stopped {
@@ -216,6 +226,7 @@ impl Call {
             returns: self.returns.iter().map(|(target, moment)| (*target, ns(*moment))).collect(),
             began: ns(self.began),
             first_item: self.first_item.map(ns),
+            siblings: self.siblings().map(|sibling| (sibling.number, ns(sibling.began))).collect(),
             receipts: self.receipts.iter().map(save_receipt).collect(),
             written: (self.written.receipts, self.written.ended),
             used: self.used.as_deref().cloned(),
@@ -296,6 +307,10 @@ fn load(saved: Saved, wall_now_ms: u64, options: Restore) -> Result<Call, Snapsh
     if matches!(saved.state, SavedState::AskingToRepeat { .. }) && saved.receipts.is_empty() {
         return Err(damaged("it asks to repeat an attempt that it has no receipt of"));
     }
+    let known = |(number, _): &(u32, u64)| (1..=saved.attempts).contains(number);
+    if !saved.siblings.iter().all(known) || saved.siblings.len() > saved.attempts as usize {
+        return Err(damaged("it speaks of attempts that were never issued"));
+    }
     let suspended = Span::from_millis(wall_now_ms.saturating_sub(saved.wall_ms));
     // A call that has not begun has no deadline that could move.
     let begun = saved.attempts > 0 || !saved.receipts.is_empty();
@@ -328,6 +343,8 @@ fn load(saved: Saved, wall_now_ms: u64, options: Restore) -> Result<Call, Snapsh
         returns: saved.returns.into_iter().map(|(target, moment)| (target, span(moment))).collect(),
         began: span(saved.began),
         first_item: saved.first_item.map(span),
+        hedged: options.hedged,
+        hedging: Hedging::of(saved.siblings.into_iter().map(load_sibling).collect()),
         receipts: saved.receipts.into_iter().map(load_receipt).collect::<Result<_, _>>()?,
         written: Written { receipts: saved.written.0, ended: saved.written.1 },
         used: saved.used.map(Box::new),
@@ -350,6 +367,10 @@ fn load_state(state: SavedState) -> Result<State, SnapshotError> {
             resume_in: resume_in.map(Span::from_nanos),
         })),
     })
+}
+
+fn load_sibling((number, began): (u32, u64)) -> Sibling {
+    Sibling { number, began: Span::from_nanos(began), budget: None }
 }
 
 fn named<T>(name: &str, find: impl Fn(&str) -> Option<T>) -> Result<T, SnapshotError> {

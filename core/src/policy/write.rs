@@ -48,6 +48,7 @@ pub(super) fn value(f: &Fields) -> Value {
             out
         }),
     );
+    put(&mut out, "hedge", f.hedge.map(|h| json!({"after": span(h.after), "max": h.max})));
     let mut stream = Map::new();
     put(&mut stream, "mode", stream_mode(f.stream.mode));
     put(&mut stream, "first_item_timeout", f.stream.first_item_timeout.map(span));

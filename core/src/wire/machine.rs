@@ -43,6 +43,7 @@ struct CallOptions {
     ends_by: Option<f64>,
     recorded: bool,
     heard: bool,
+    hedged: bool,
     unmask: Vec<String>,
 }
 
@@ -50,11 +51,13 @@ struct CallOptions {
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 struct RestoreOptions {
     count_suspended: Option<bool>,
+    hedged: bool,
     ends_by: Option<f64>,
 }
 
 impl Machine {
-    /// A call that has not begun. `options` is JSON: `ids`, `endsBy`, `recorded`, `heard`, `unmask`.
+    /// A call that has not begun. `options` is JSON: `ids`, `endsBy`, `recorded`, `heard`, `hedged`,
+    /// `unmask`.
     ///
     /// # Errors
     /// A seed that is no decimal u64, an option that is not one.
@@ -89,7 +92,7 @@ impl Machine {
     }
 
     /// The call of a snapshot; what it does next is [`Machine::restored`]. `options` is JSON: `countSuspended`,
-    /// `endsBy`.
+    /// `endsBy`, `hedged`.
     ///
     /// # Errors
     /// A snapshot that is damaged or of another version, an option that is not one.
@@ -104,6 +107,7 @@ impl Machine {
         let run_ends = peers.run.as_ref().and_then(|run| run.deadline());
         let how = Restore {
             count_suspended: options.count_suspended.unwrap_or(true),
+            hedged: options.hedged,
             guarded: peers.guards.is_some() || peers.run.is_some(),
             ends_by: options.ends_by.map(moment).into_iter().chain(run_ends).min(),
         };
@@ -128,6 +132,9 @@ impl Machine {
         }
         if options.heard {
             call = call.heard();
+        }
+        if options.hedged {
+            call = call.hedged();
         }
         if let Some(ids) = options.ids {
             call = call.with_ids(ids);
@@ -170,10 +177,22 @@ impl Machine {
         self.follow(moment(now), step, &mut peers)
     }
 
-    /// The stream's first item has come.
-    pub fn first_item(&mut self, now: f64, mut peers: Peers<'_>) {
-        let settles = self.call.first_item(moment(now));
-        self.settle(moment(now), &settles, &mut peers);
+    /// An attempt has its first item: `pending`, or `ignored` where another one was first.
+    ///
+    /// # Errors
+    /// None that a caller can cause.
+    pub fn first_item(&mut self, now: f64, attempt: u32, mut peers: Peers<'_>) -> Result<String, Refused> {
+        let step = self.call.first_item(moment(now), attempt);
+        self.follow(moment(now), step, &mut peers)
+    }
+
+    /// The latest attempt is slow: whether another joins it.
+    ///
+    /// # Errors
+    /// None that a caller can cause.
+    pub fn hedge(&mut self, now: f64, mut peers: Peers<'_>) -> Result<String, Refused> {
+        let step = self.call.hedge(moment(now));
+        self.follow(moment(now), step, &mut peers)
     }
 
     /// What a restored call is to do next; empty for any other.
