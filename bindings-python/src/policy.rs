@@ -77,8 +77,8 @@ impl Policy {
 
     /// `bounded`, `independent` or `refuse`.
     #[getter]
-    fn nested(&self) -> String {
-        self.0.to_value()["nested"].as_str().unwrap_or_default().to_owned()
+    fn nested(&self) -> &'static str {
+        self.0.nested.name()
     }
 
     /// The policy needs guards: a breaker, a retry budget, a cooldown or shedding is set.
@@ -86,6 +86,12 @@ impl Policy {
     fn guarded(&self) -> bool {
         let p = &self.0;
         p.breaker.is_some() || p.retry_budget.is_some() || p.cooldown.is_some() || p.shed.is_some()
+    }
+
+    /// Slow attempts are joined by others.
+    #[getter]
+    fn hedged(&self) -> bool {
+        self.0.hedge.is_some()
     }
 
     /// Attempts, time and targets, for people.

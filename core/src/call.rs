@@ -332,13 +332,13 @@ impl Call {
         self.on_target.attempts
     }
 
-    /// No attempt can follow or join the one in flight, whatever comes of it.
+    /// No attempt can follow the one in flight, whatever comes of it. A hedge that joins it does not follow it.
     #[must_use]
     pub fn is_last(&self) -> bool {
         let target = &self.policy.targets[self.target];
         let here = self.on_target.attempts >= target.max_attempts.unwrap_or(self.policy.max_attempts);
         let last_target = self.target + 1 >= self.policy.targets.len();
-        self.total_reached() || (here && last_target && self.joinable == Span::MAX)
+        self.total_reached() || (here && last_target)
     }
 
     /// What is left of the deadline at the latest moment seen.

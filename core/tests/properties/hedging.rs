@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use reprieve::guard::{self, Guards, Run, RunConfig};
 use reprieve::{Action, Call, Outcome, Policy, Restore, Span, Step, StopReason};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::random::{event, guarded_policy, span};
 use crate::{WALL, config};
@@ -38,7 +38,7 @@ fn does() -> impl Strategy<Value = (Span, Does)> {
 
 fn hedging_policy() -> impl Strategy<Value = Policy> {
     (guarded_policy(), span(1_000), 1..4u32).prop_map(|(policy, after, max)| {
-        let mut fields = policy.to_value();
+        let mut fields: Value = serde_json::from_str(&policy.to_json()).expect("JSON");
         fields["side_effects"] = json!("idempotent");
         fields["hedge"] = json!({"after": after.max(Span::from_nanos(1)).to_string(), "max": max});
         Policy::from_json(&fields.to_string()).expect("a valid policy")
@@ -134,7 +134,7 @@ impl Driver<'_> {
         self.over = true;
         self.wished = self.wished.max(failure.retry_after.map_or(Span::ZERO, |wish| self.now.plus(wish)));
         if self.cancelled {
-            assert!(matches!(step.action, Action::Stop(stop) if stop.reason == StopReason::Cancelled));
+            assert!(matches!(step.action, Action::Stop(end) if end.reason == StopReason::Cancelled));
             self.in_flight.clear();
         } else {
             let pending = matches!(step.action, Action::Pending);
@@ -187,7 +187,8 @@ impl Driver<'_> {
 
     /// The run counts what the driver counts: nothing is charged twice, nothing is forgotten.
     fn agrees(&self) {
-        let counted = &self.run.report()["attempts"];
+        let report: Value = serde_json::from_str(&self.run.report()).expect("JSON");
+        let counted = &report["attempts"];
         assert_eq!(counted["in_flight"], json!(self.in_flight.len()));
         assert_eq!(counted["used"], json!(self.issued));
         assert_eq!(self.call.attempts(), self.issued);

@@ -15,11 +15,13 @@ use serde_json::json;
 use crate::anthropic::Anthropic;
 use crate::body::Body;
 use crate::cors;
+use crate::gemini::Gemini;
 use crate::marker::Marker;
 use crate::openai::OpenAi;
-use crate::prompt::Prompt;
+use crate::prompt::{Form, Prompt};
 use crate::provider::{Exchange, Problem, Provider};
 use crate::respond::{Reset, json, refuse, respond};
+use crate::responses::Responses;
 use crate::stats::{Stats, Visit, fnv1a};
 
 /// What all connections share.
@@ -32,7 +34,11 @@ const MOST_BYTES: usize = 16 << 20;
 
 const PATHS: &[(&str, Method)] = &[
     ("/v1/chat/completions", Method::POST),
+    ("/v1/responses", Method::POST),
     ("/v1/messages", Method::POST),
+    ("/v1beta/models/MODEL:generateContent", Method::POST),
+    ("/v1beta/models/MODEL:streamGenerateContent", Method::POST),
+    ("/any", Method::GET),
     ("/__reset", Method::POST),
     ("/__stats", Method::GET),
 ];
@@ -47,10 +53,12 @@ impl Gateway {
         let (head, body) = request.into_parts();
         let mut response = match (&head.method, head.uri.path()) {
             (&Method::OPTIONS, _) => cors::preflight(&head.headers),
-            (&Method::POST, "/v1/chat/completions") => self.chat(&OpenAi, at, &head, body).await?,
-            (&Method::POST, "/v1/messages") => self.chat(&Anthropic, at, &head, body).await?,
+            (_, "/any") => self.any(at, &head, body).await?,
             (&Method::POST, "/__reset") => self.reset(&head),
             (&Method::GET, "/__stats") => self.report(&head),
+            (&Method::POST, path) if let Some((provider, form)) = api(path) => {
+                self.chat(provider, &form, at, &head, body).await?
+            }
             _ => lost(&head),
         };
         cors::open(&mut response);
@@ -60,15 +68,36 @@ impl Gateway {
     async fn chat(
         &self,
         provider: &dyn Provider,
+        form: &Form,
         at: Instant,
         head: &Parts,
         body: Incoming,
     ) -> Result<Response<Body>, Reset> {
         let upload = Upload::read(body).await.ok_or(Reset)?;
+        let understood = upload.understand(form);
+        self.play(provider, visit(at, head, &upload), head, understood).await
+    }
+
+    /// A request of whatever kind: nothing of it has to be a model's.
+    async fn any(&self, at: Instant, head: &Parts, body: Incoming) -> Result<Response<Body>, Reset> {
+        let upload = Upload::read(body).await.ok_or(Reset)?;
+        let text = query(head, "q").unwrap_or_else(|| String::from_utf8_lossy(&upload.bytes).into_owned());
+        let stream = query(head, "stream").is_some_and(|word| word == "true");
+        let asked = marker(&text);
+        let prompt = Prompt { stream, text, ..Prompt::default() };
+        self.play(&OpenAi, visit(at, head, &upload), head, (prompt, asked)).await
+    }
+
+    /// Records a request and answers it as its marker asks.
+    async fn play(
+        &self,
+        provider: &dyn Provider,
+        visit: Visit,
+        head: &Parts,
+        (prompt, asked): (Prompt, Asked),
+    ) -> Result<Response<Body>, Reset> {
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
-        let (prompt, asked) = upload.understand();
-        let exchange = Exchange::new(sequence, prompt);
-        let visit = visit(at, head, &upload);
+        let exchange = Exchange::new(sequence, prompt, head.uri.to_string());
         match asked {
             Ok(marker) => {
                 let behaviour = {
@@ -105,6 +134,20 @@ impl Gateway {
     }
 }
 
+/// The provider that a path belongs to, and how its requests are written.
+fn api(path: &str) -> Option<(&'static dyn Provider, Form)> {
+    match path {
+        "/v1/chat/completions" => Some((&OpenAi, Form::Messages)),
+        "/v1/responses" => Some((&Responses, Form::Input)),
+        "/v1/messages" => Some((&Anthropic, Form::Messages)),
+        _ => {
+            let (model, method) = path.strip_prefix("/v1beta/models/")?.split_once(':')?;
+            let stream = ["generateContent", "streamGenerateContent"].iter().position(|known| *known == method)? == 1;
+            Some((&Gemini, Form::Contents { model: model.to_owned(), stream }))
+        }
+    }
+}
+
 /// A body as it came, up to the limit.
 struct Upload {
     bytes: Vec<u8>,
@@ -130,17 +173,14 @@ impl Upload {
         Some(upload)
     }
 
-    fn understand(&self) -> (Prompt, Asked) {
+    fn understand(&self, form: &Form) -> (Prompt, Asked) {
         if self.too_large {
             let asked = Err(("gateway_too_large", Problem::TooLarge));
             return (Prompt::default(), asked);
         }
-        match Prompt::parse(&self.bytes) {
+        match Prompt::parse(&self.bytes, form) {
             Ok(prompt) => {
-                let asked = Marker::of_prompt(&prompt.text).map_err(|unknown| {
-                    let label = "gateway_unknown_marker";
-                    (label, Problem::Test(label, unknown.message()))
-                });
+                let asked = marker(&prompt.text);
                 (prompt, asked)
             }
             Err(malformed) => {
@@ -151,9 +191,17 @@ impl Upload {
     }
 }
 
+fn marker(text: &str) -> Asked {
+    Marker::of_prompt(text).map_err(|unknown| {
+        let label = "gateway_unknown_marker";
+        (label, Problem::Test(label, unknown.message()))
+    })
+}
+
 fn visit(at: Instant, head: &Parts, upload: &Upload) -> Visit {
     Visit {
         at,
+        method: head.method.to_string(),
         path: head.uri.path().to_owned(),
         body_hash: fnv1a(&upload.bytes),
         body_length: upload.bytes.len(),
@@ -173,8 +221,12 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 fn asked_drill(head: &Parts) -> Option<String> {
+    query(head, "drill")
+}
+
+fn query(head: &Parts, wanted: &str) -> Option<String> {
     let query = head.uri.query().unwrap_or_default();
-    form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "drill").map(|(_, id)| id.into_owned())
+    form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
 }
 
 /// No such path, or not with this method.
