@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 
 import { build } from "esbuild";
 
-import { NODE, optimize, WASM } from "./run.mjs";
+import { optimize, WASM } from "./run.mjs";
 import { functions, sections } from "./wasm.mjs";
 
 /** Limits, in bytes gzipped. */

@@ -120,8 +120,7 @@ impl Player {
         self.stream.push_str(&text);
         self.stream.push('\n');
         let guarded = self.guards.is_some() || self.run.is_some();
-        let count_suspended = step["count_suspended"] != false;
-        let options = Restore { count_suspended, guarded, ..Restore::default() };
+        let options = Restore { count_suspended: step["count_suspended"] != false, guarded, ..Restore::default() };
         let (call, next) = Call::restore(&text, now, wall("wall_later"), options).expect("its own snapshot");
         self.call = call;
         self.follow(now, next)

@@ -86,7 +86,7 @@ impl Failure {
 
 impl Ids {
     /// Reads what names a call: `trace_id`, and as needed `idempotency_key`, `scene`, `prompt_version`,
-    /// `outer_trace_id`.
+    /// `outer_trace_id`, `client`.
     ///
     /// # Errors
     /// [`WireError`] for an unknown field or a value of another type.

@@ -292,13 +292,22 @@ class Call:
         heard: bool = False,
         hedged: bool = False,
         unmask: Sequence[str] = ...,
+        repairs: Sequence[str] = ...,
     ) -> Call:
         """A call that has not begun. `ids` is JSON: `trace_id` and as needed `idempotency_key`, `scene`,
-        `prompt_version`, `outer_trace_id`. `ends_by` is a moment. `hedged`: the driver can run attempts beside each
-        other."""
+        `prompt_version`, `outer_trace_id`, `client`. `ends_by` is a moment. `hedged`: the driver can run attempts beside
+        each other. `repairs` are kinds that can be repaired."""
 
     @staticmethod
-    def started(policy: Policy, seed: int, t0: int, *, ids: str | None = None, unmask: Sequence[str] = ...) -> Call:
+    def started(
+        policy: Policy,
+        seed: int,
+        t0: int,
+        *,
+        ids: str | None = None,
+        unmask: Sequence[str] = ...,
+        repairs: Sequence[str] = ...,
+    ) -> Call:
         """The call whose first attempt a driver began by itself at `t0`."""
 
     def begin(self, now_ns: int) -> Action: ...
@@ -324,6 +333,7 @@ class Call:
         guards: Guards | None = None,
         run: Run | None = None,
         ends_by: int | None = None,
+        repairs: Sequence[str] = ...,
     ) -> tuple[Call, Action]:
         """The call of a snapshot, and its next action. Raises `SnapshotError`."""
 

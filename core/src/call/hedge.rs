@@ -164,16 +164,19 @@ impl Call {
     }
 
     /// A failure that decides nothing, because a sibling may still succeed.
-    pub(super) fn pend(&mut self, receipt: Receipt) -> Step {
+    pub(super) fn pend(&mut self, number: u32, failure: Failure, outcome: Outcome) -> Step {
         self.joinable = Span::MAX;
+        self.blames(failure.kind, failure.retry_after);
+        self.event_of_failure(number, failure.kind);
+        let receipt = self.receipt(number, Outcome { failure: Some(failure), ..outcome });
         self.receipts.push(Receipt { decision: Decision::Pending, ..receipt });
         self.step(Action::Pending)
     }
 
     /// How long the server wants to be left alone: as this failure says, or what is left of what a sibling's said.
-    pub(super) fn wish(&self, failure: &Failure) -> Option<Span> {
+    pub(super) fn wish(&self, own: Option<Span>) -> Option<Span> {
         let told = self.hedging.as_ref().and_then(|_| self.returns.iter().find(|(target, _)| *target == self.target));
         let left = told.map(|(_, moment)| moment.minus(self.time)).filter(|left| *left > Span::ZERO);
-        failure.retry_after.max(left)
+        own.max(left)
     }
 }

@@ -32,8 +32,8 @@ use crate::{Policy, Span};
 /// Answers what a call asks, all or nothing. Without guards or without a run, their part is granted.
 ///
 /// An attempt is admitted by, in this order: the run's gate, cooldown and bench, the breaker, shedding, the run's
-/// budget. A retry by a look at the run, then the retry budget. A hedge by all of these: it is an attempt and a
-/// repetition.
+/// budget. A retry by a look at the run, then the retry budget; a repair by the look alone. A hedge by all of these: it
+/// is an attempt and a repetition.
 #[must_use]
 pub fn answer(now: Span, guards: Option<&mut Guards>, run: Option<&mut Run>, asks: &Asks) -> Answer {
     let policy = &asks.policy;
@@ -43,6 +43,7 @@ pub fn answer(now: Span, guards: Option<&mut Guards>, run: Option<&mut Run>, ask
         Purpose::Admit { first } => admit(now, guards, run, policy, target, first),
         Purpose::Hedge => hedge(now, guards, run, policy, target),
         Purpose::Repeat { kind } => repeat(now, guards, run, policy, target, kind),
+        Purpose::Repair => run.map_or(Ok(()), |run| run.would_admit(now)).map(|()| Grant::default()),
     };
     granted.map_or_else(Answer::Refused, Answer::Granted)
 }
@@ -184,6 +185,8 @@ pub enum Purpose {
         /// The kind of the failure.
         kind: Kind,
     },
+    /// May the request be repaired and tried again? Asked: would the run refuse the next attempt (a look, no charge).
+    Repair,
 }
 
 /// What guards answer.
