@@ -19,6 +19,7 @@ import {
   type RequestOptions,
   refreshes,
   sdkError,
+  THEN_UNWRAP,
 } from "./sdk.js";
 import { streamOf } from "./stream.js";
 import { attach, attached } from "./trace.js";
@@ -44,8 +45,6 @@ type StreamClass = new (
 
 /** A request in the options that an SDK is given: a symbol, so that it is copied with them and never sent. */
 export const SENT_BY = /* @__PURE__ */ Symbol("reprieve.request");
-// The SDKs' own; in quotes, as the driver's own names are renamed for browsers.
-const THEN_UNWRAP = "_thenUnwrap";
 /** No timer takes more milliseconds. */
 const LONGEST = 2 ** 31 - 1;
 

@@ -5,6 +5,11 @@
 import { ConfigError } from "./errors.js";
 import { get } from "./reading.js";
 
+// The SDKs' own; in quotes, as the driver's own names are renamed for browsers.
+export const THEN_UNWRAP = "_thenUnwrap";
+const OPTIONS = "_options";
+const AUTH_STATE = "_authState";
+
 /** The options of one request. */
 export interface RequestOptions {
   method?: string;
@@ -33,7 +38,7 @@ export interface ApiPromise extends Promise<unknown> {
   parseResponse: Parse;
   parsedPromise?: unknown;
   asResponse(): Promise<Response>;
-  ["_thenUnwrap"](transform: unknown): ApiPromise;
+  [THEN_UNWRAP](transform: unknown): ApiPromise;
 }
 
 export type Fetch = (url: unknown, init?: { headers?: unknown }) => Promise<Response>;
@@ -63,9 +68,6 @@ const SDKS: readonly Sdk[] = [
   { _package: "openai", _error: "OpenAIError", _majors: [5, 6] },
   { _package: "@anthropic-ai/sdk", _error: "AnthropicError", _majors: [1] },
 ];
-// The SDKs' own; in quotes, as the driver's own names are renamed for browsers.
-const OPTIONS = "_options";
-const AUTH_STATE = "_authState";
 const MEMBERS = ["withOptions", "request", "requestAPIList", "makeRequest", "getUserAgent"];
 const INSTEAD = "put policy.call around its requests, or use wrapFetch, with its own retries off";
 

@@ -58,11 +58,20 @@ export async function suite(engine) {
     test("the next model is asked when one is used up", async () => {
       const told = records();
       const { model, counts } = opened({ ...QUICK, maxAttempts: 2 }, { sink: told.sink }, ["gpt-5", "gpt-5-mini"]);
-      assert.equal((await generateText({ model, prompt: "#[500x2,ok]" }).catch((error) => error)).name, "AI_APICallError");
+      assert.equal(
+        (await generateText({ model, prompt: "#[500x2,ok]" }).catch((error) => error)).name,
+        "AI_APICallError",
+      );
       assert.deepEqual(await counts(), [2, 2]);
-      assert.deepEqual(told.lines.slice(0, 4).map(({ target }) => target), ["gpt-5", "gpt-5", "gpt-5-mini", "gpt-5-mini"]);
+      assert.deepEqual(
+        told.lines.slice(0, 4).map(({ target }) => target),
+        ["gpt-5", "gpt-5", "gpt-5-mini", "gpt-5-mini"],
+      );
       const named = opened(Policy.preset("llm").with(QUICK), { sink: told.sink }, ["a", "a"]);
-      assert.equal((await generateText({ model: named.model, prompt: "#[quota,ok]" }).catch((error) => error)).name, "AI_APICallError");
+      assert.equal(
+        (await generateText({ model: named.model, prompt: "#[quota,ok]" }).catch((error) => error)).name,
+        "AI_APICallError",
+      );
       assert.deepEqual(await named.counts(), [1, 1]);
     });
 
@@ -79,7 +88,11 @@ export async function suite(engine) {
         const told = records();
         const { model, counts } = opened(QUICK, { sink: told.sink });
         const errors = [];
-        const { textStream } = streamText({ model, prompt: `#[${marker}]`, onError: ({ error }) => errors.push(error) });
+        const { textStream } = streamText({
+          model,
+          prompt: `#[${marker}]`,
+          onError: ({ error }) => errors.push(error),
+        });
         assert.ok(TEXT.startsWith(await read(textStream)));
         assert.equal(errors.length, 1);
         assert.ok(told.lines[0].delivered > 0);
@@ -147,7 +160,10 @@ export async function suite(engine) {
       const { models } = opened();
       assert.throws(() => resilient([]), /models: an empty list/);
       assert.throws(() => resilient("openai/gpt-5"), /models\[0\]: the name openai\/gpt-5.*openai\("gpt-5"\)/);
-      assert.throws(() => resilient([...models, ...models, ...models], "llm"), /models: 3 of them.*a model for each target/);
+      assert.throws(
+        () => resilient([...models, ...models, ...models], "llm"),
+        /models: 3 of them.*a model for each target/,
+      );
       assert.throws(() => resilient(models, { stream: { mode: "restart" } }), /stream.mode: "restart"/);
       assert.throws(() => resilient(models, QUICK, { scnee: "x" }), /scnee/);
     });
