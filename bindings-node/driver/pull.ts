@@ -189,7 +189,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
     if (said.startsWith("content")) {
       this._hasContent = true;
       this._opening = [...this._held];
-      this._feed._firstItem();
+      this._feed._firstItem(this);
       if (!this._isBuffered()) {
         this._commit();
         return;
