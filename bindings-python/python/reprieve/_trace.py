@@ -1,4 +1,5 @@
-"""A call's trace: its receipts and how it ended, attached to the exception that it raises."""
+"""A call's trace: its receipts and how it ended, attached to the exception that it raises, or to the response that it
+answers with."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any
 
 from . import _native
 from ._evidence import chain_of
+from ._reading import get, is_dict, is_exception
 
 _ATTRIBUTE = "__reprieve_trace__"
 
@@ -50,45 +52,30 @@ class Trace:
 
     def __str__(self) -> str:
         """A line for each receipt, with its span of time drawn to scale."""
-        total = max([self.ended["elapsed_ms"] if self.ended else 0, 1])
-        width = 40
-        out = [f"trace {self.trace_id}"]
-        for r in self.receipts:
-            start = r["started_ms"] * width // total
-            length = max(1, r["latency_ms"] * width // total)
-            wait = (r["delay_ms"] or 0) * width // total if r["decision"] == "retry" else 0
-            bar = (" " * start + "█" * length + "·" * wait)[: width + 1].ljust(width + 1)
-            name = f"#{r['attempt']}" if r["attempt"] else "--"
-            what = r["kind"] or r["outcome"]
-            after = f" in {r['delay_ms'] / 1000:.3g} s" if r["delay_ms"] is not None else ""
-            why = f" ({r['reason']})" if r["reason"] and r["reason"] != r["kind"] else ""
-            out.append(f"{name:>4} {r['target']:<10.10} |{bar}| {what} -> {r['decision']}{after}{why}")
-        if self.ended:
-            e = self.ended
-            why = f" ({e['reason']})" if e["reason"] else ""
-            out.append(f" end {e['outcome']}{why}: {e['attempts']} attempts, {e['elapsed_ms'] / 1000:.3f} s")
-        return "\n".join(out)
+        return _native.timeline(self.trace_id, self.lines)
 
 
-def attach(error: BaseException, trace: Trace) -> None:
-    """Attaches a trace to an exception, whatever its class does with attributes."""
+def attach(end: object, trace: Trace) -> None:
+    """Attaches a trace to an exception or a response, whatever its class does with attributes."""
     try:
-        error.__dict__[_ATTRIBUTE] = trace
+        end.__dict__[_ATTRIBUTE] = trace
     except Exception:
         return
 
 
-def attached(error: BaseException) -> Trace | None:
-    """The trace on this very exception."""
-    try:
-        found = error.__dict__.get(_ATTRIBUTE)
-    except Exception:
-        return None
-    return found if isinstance(found, Trace) else None
+def attached(end: object) -> Trace | None:
+    """The trace on this very exception or response, or on the response that this exception was made of."""
+    for holder in (end, get(end, "response")):
+        own = get(holder, "__dict__")
+        found = own.get(_ATTRIBUTE) if is_dict(own) else None
+        if isinstance(found, Trace):
+            return found
+    return None
 
 
-def trace_of(error: BaseException) -> Trace | None:
-    """The trace of the call that raised this exception, looked for along its causes and in its groups.
+def trace_of(end: object) -> Trace | None:
+    """The trace of the call that raised this exception, looked for along its causes and in its groups; or of the call
+    of an HTTP layer that answered with this response.
 
     >>> from reprieve import Policy, trace_of
     >>> def fails():
@@ -99,4 +86,5 @@ def trace_of(error: BaseException) -> Trace | None:
     ...     print(trace_of(error).receipts[0]["decision"])
     stop
     """
-    return next((trace for link in chain_of(error) if (trace := attached(link))), None)
+    links = chain_of(end) if is_exception(end) else (end,)
+    return next((trace for link in links if (trace := attached(link))), None)
