@@ -117,9 +117,8 @@ export class Feed<T> {
   // --- what attempts say ---
 
   /** The first content of an attempt is there. */
-  _firstItem(): void {
-    const call = this._session?._call;
-    call?.firstItem(clock.now(), call.attempts());
+  _firstItem(attempt: StreamAttempt<T>): void {
+    this._session?._call.firstItem(clock.now(), attempt.number);
   }
 
   /** It is the one that is delivered. */
