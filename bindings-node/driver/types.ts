@@ -160,6 +160,12 @@ export interface ShedFields {
   belowPriority?: number | undefined;
 }
 
+/** When a slow attempt is joined by another beside it, and by how many (1). */
+export interface HedgeFields {
+  after: Duration;
+  max?: number | undefined;
+}
+
 /** How streams are retried and timed. */
 export interface StreamFields {
   mode?: "before_first_item" | "buffered" | "restart" | "resume" | undefined;
@@ -193,6 +199,7 @@ export interface PolicyFields {
   retryBudget?: RetryBudgetFields | null | undefined;
   cooldown?: CooldownFields | null | undefined;
   shed?: ShedFields | null | undefined;
+  hedge?: HedgeFields | null | undefined;
   stream?: StreamFields | undefined;
 }
 
@@ -269,4 +276,19 @@ export interface EvidenceFields {
   cancelled?: boolean | undefined;
   innerTrace?: string | undefined;
   wallNowMs?: number | undefined;
+}
+
+/** What a million tokens of a model cost. What is read from a cache, or kept in one, costs as `input` unless it says. */
+export interface Price {
+  input: number;
+  output: number;
+  cachedInput?: number | undefined;
+  cacheWrite?: number | undefined;
+  /** `"USD"` where it is left out. */
+  currency?: string | undefined;
+}
+
+/** Prices by the name of a model: the one that is asked for, or else the one that the answer has. */
+export interface Prices {
+  readonly [model: string]: Price;
 }

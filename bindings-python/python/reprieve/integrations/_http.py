@@ -105,6 +105,8 @@ class Exchange(Session):
         if not self.deaf and self.open and self.cancelled():
             self.left()
             raise CallCancelled(f"{self.cancel_reason}; the response was only read in part")
+        if self._outer is not None:
+            self._outer.heard()
         self.delivered += 1
         self._tail = (self._tail + chunk)[-TAIL:]
         return chunk

@@ -13,14 +13,17 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import celery
+import celery  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
 from ._stops import stop_of
 
 __all__ = ["RetryTask"]
 
 
-class RetryTask(celery.Task):  # type: ignore[misc]  # Celery has no types
+_Task: Any = celery.Task  # Celery has no types
+
+
+class RetryTask(_Task):  # type: ignore[misc]
     """A base for tasks: `@app.task(base=RetryTask)`, or `Celery(task_cls="reprieve.integrations.celery:RetryTask")`
     for all of an app's.
 
@@ -41,7 +44,7 @@ class RetryTask(celery.Task):  # type: ignore[misc]  # Celery has no types
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the task."""
         try:
-            return super().__call__(*args, **kwargs)
+            return _Task.__call__(self, *args, **kwargs)
         except Exception as error:
             stop = stop_of(error)
             if stop is None or stop.resume_in is None:
