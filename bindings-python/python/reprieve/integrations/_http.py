@@ -195,6 +195,8 @@ class Layer:
             raise ConfigError(
                 "stream.mode", f'"{self.mode}"', f"{' or '.join(MODES)} here: a response takes nothing back"
             )
+        if fields.get("hedge") is not None:
+            raise ConfigError("hedge", json.dumps(fields["hedge"]), "null here: hedge the function that sends requests")
         _check_targets(bound)
         self._header = idempotency_header
         self.methods = IDEMPOTENT | {method.upper() for method in methods}
