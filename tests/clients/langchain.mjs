@@ -68,7 +68,9 @@ export async function suite(engine) {
       const add = tool(({ a }) => `${a}`, { name: "add", description: "adds", schema: z.object({ a: z.number() }) });
       assert.equal((await model.bindTools([add]).invoke("#[503,ok]")).content, TEXT);
       assert.equal((await model.withConfig({ tags: ["x"] }).invoke("#[502,ok]")).content, TEXT);
-      const chain = ChatPromptTemplate.fromMessages([["user", "{text}"]]).pipe(model).pipe(new StringOutputParser());
+      const chain = ChatPromptTemplate.fromMessages([["user", "{text}"]])
+        .pipe(model)
+        .pipe(new StringOutputParser());
       assert.equal(await chain.invoke({ text: "#[504,ok]" }), TEXT);
       assert.deepEqual(await chain.batch([{ text: "#[500,ok]" }, { text: "#[ok]" }]), [TEXT, TEXT]);
       assert.deepEqual(await counts(), [9]);
@@ -81,7 +83,10 @@ export async function suite(engine) {
       const { model, counts } = opened({ ...QUICK, maxAttempts: 2 }, { sink: told.sink }, ["gpt-5", "gpt-5-mini"]);
       await thrown(model.invoke("#[500]"));
       assert.deepEqual(await counts(), [2, 2]);
-      assert.deepEqual(told.lines.slice(0, 4).map(({ target }) => target), ["gpt-5", "gpt-5", "gpt-5-mini", "gpt-5-mini"]);
+      assert.deepEqual(
+        told.lines.slice(0, 4).map(({ target }) => target),
+        ["gpt-5", "gpt-5", "gpt-5-mini", "gpt-5-mini"],
+      );
       const named = opened(Policy.preset("llm").with(QUICK), {}, ["a", "b"]);
       await thrown(named.model.invoke("#[quota]"));
       assert.deepEqual(await named.counts(), [1, 1]);
@@ -137,7 +142,9 @@ export async function suite(engine) {
 
     test("any runnable", async () => {
       const drill = `${engine}-lc-${++drills}`;
-      const chain = ChatPromptTemplate.fromMessages([["user", "{text}"]]).pipe(modelOf(drill)).pipe(new StringOutputParser());
+      const chain = ChatPromptTemplate.fromMessages([["user", "{text}"]])
+        .pipe(modelOf(drill))
+        .pipe(new StringOutputParser());
       const wrapped = resilient(chain, QUICK);
       assert.equal(await wrapped.invoke({ text: "#[503,500,ok]" }), TEXT);
       assert.deepEqual(await wrapped.batch([{ text: "#[502,ok]" }, { text: "#[ok]" }]), [TEXT, TEXT]);
@@ -149,7 +156,12 @@ export async function suite(engine) {
         if (calls < 3) throw Object.assign(new Error("busy"), { status: 503 });
         return calls;
       });
-      assert.equal(await resilient(flaky, QUICK).pipe((n) => n + 1).invoke(0), 4);
+      assert.equal(
+        await resilient(flaky, QUICK)
+          .pipe((n) => n + 1)
+          .invoke(0),
+        4,
+      );
     });
 
     test("an agent's model is asked under the policy, and its tools under theirs", async () => {
@@ -173,7 +185,10 @@ export async function suite(engine) {
     test("bad input says what to do", () => {
       const { models } = opened();
       assert.throws(() => resilient([]), /models: an empty list/);
-      assert.throws(() => resilient("openai:gpt-5"), /runnables\[0\]: the name openai:gpt-5.*chat model or another runnable/);
+      assert.throws(
+        () => resilient("openai:gpt-5"),
+        /runnables\[0\]: the name openai:gpt-5.*chat model or another runnable/,
+      );
       assert.throws(() => resilient({ invoke: () => 1 }), /runnables\[0\]/);
       assert.throws(() => resilient([...models, ...models, ...models], "llm"), /models: 3 of them/);
       assert.throws(() => resilient(models, { stream: { mode: "resume" } }), /stream.mode: "resume"/);
