@@ -108,7 +108,7 @@ class Exchange(Session):
         if self._outer is not None:
             self._outer.heard()
         self.delivered += 1
-        self._tail = (self._tail + chunk)[-TAIL:]
+        self._tail = chunk if len(chunk) >= TAIL else (self._tail + chunk)[-TAIL:]
         return chunk
 
     def left(self) -> None:
@@ -164,7 +164,7 @@ class Exchange(Session):
 
 def _ends(tail: bytes) -> bool:
     """Whether a body that ends in these bytes is a stream of events whose last one says that it is over."""
-    lines = [line[5:].strip() for line in tail.splitlines() if line.startswith(b"data:")]
+    lines = [line[5:].strip() for line in tail[-TAIL:].splitlines() if line.startswith(b"data:")]
     return bool(lines) and _native.stream_item(lines[-1].decode("utf-8", "replace")) in ("end", "content_end")
 
 
@@ -250,10 +250,10 @@ class RetryLayer:
 
 
 class Held:
-    """A body as far as it was read."""
+    """A body as far as it was read: at most so many bytes, and of a response not past the end of its attempt."""
 
-    def __init__(self, most: int | None) -> None:
-        self._most = most
+    def __init__(self, most: int | None, attempt: Attempt | None = None) -> None:
+        self._most, self._attempt = most, attempt
         self._size = 0
         self.chunks: list[bytes] = []
 
@@ -261,7 +261,8 @@ class Held:
         """Keeps a chunk; whether that is enough."""
         self.chunks.append(chunk)
         self._size += len(chunk)
-        return self._most is not None and self._size > self._most
+        late = self._attempt is not None and self._attempt.time_left <= 0
+        return self._most is not None and (late or self._size > self._most)
 
     @property
     def whole(self) -> bytes:

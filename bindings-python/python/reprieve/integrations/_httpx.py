@@ -154,7 +154,7 @@ class _Sent:
 
 def _read(names: Names, layer: Layer, exchange: Exchange, response: Any) -> Any:
     """The response with as much of its body read as the attempt has to see."""
-    held, chunks = Held(layer.to_read(response.status_code, response.headers)), iter(response.stream)
+    held, chunks = Held(layer.to_read(response.status_code, response.headers), attempt_here()), iter(response.stream)
     exchange.in_body = response.status_code < 400
     try:
         enough = any(held.take(chunk) for chunk in chunks if chunk)
@@ -167,7 +167,7 @@ def _read(names: Names, layer: Layer, exchange: Exchange, response: Any) -> Any:
 
 
 async def _read_async(names: Names, layer: Layer, exchange: Exchange, response: Any) -> Any:
-    held, chunks = Held(layer.to_read(response.status_code, response.headers)), aiter(response.stream)
+    held, chunks = Held(layer.to_read(response.status_code, response.headers), attempt_here()), aiter(response.stream)
     exchange.in_body = response.status_code < 400
     enough = False
     try:

@@ -21,7 +21,8 @@ from aiohttp import payload as payloads
 from aiohttp.base_protocol import BaseProtocol
 
 from .. import _aio
-from ._http import MAX_KEPT, Exchange, Held, Layer, StatusFailure, is_timeout
+from .._trace import attach, attached
+from ._http import MAX_KEPT, Exchange, Held, Layer, StatusFailure, attempt_here, is_timeout
 
 if TYPE_CHECKING:
     from .._policy import Bound
@@ -82,7 +83,7 @@ async def _send(layer: Layer, request: aiohttp.ClientRequest, handler: Handler) 
             return response
 
         end = await _aio.drive(exchange, once, (), {"request": request})
-        return cast("aiohttp.ClientResponse", exchange.conclude(end))
+        return _told(exchange.conclude(end))
     except BaseException as error:
         exchange.close()
         if is_timeout(error):
@@ -139,7 +140,7 @@ async def _read(layer: Layer, exchange: Exchange, response: Any) -> Any:
     if response.status < 200:  # a WebSocket: there is no body
         return response
     failing = response.status >= 400
-    held, enough = Held(layer.to_read(response.status, response.headers)), False
+    held, enough = Held(layer.to_read(response.status, response.headers), attempt_here()), False
     exchange.in_body = not failing
     try:
         while not enough and (chunk := await response.content.readany()):
@@ -188,6 +189,22 @@ def _guard(response: Any, exchange: Exchange) -> None:
 
     response.content.on_eof(exchange.ended)
     response.close, response.release = reporting(response.close), reporting(response.release)
+
+
+def _told(response: Any) -> aiohttp.ClientResponse:
+    """Has what `raise_for_status` raises lead to the call: aiohttp's error knows no response."""
+    plain = response.raise_for_status
+
+    def raise_for_status() -> None:
+        try:
+            plain()
+        except aiohttp.ClientResponseError as error:
+            if (trace := attached(response)) is not None:
+                attach(error, trace)
+            raise
+
+    response.raise_for_status = raise_for_status
+    return cast("aiohttp.ClientResponse", response)
 
 
 def _close(exchange: Exchange) -> None:

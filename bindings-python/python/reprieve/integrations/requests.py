@@ -162,7 +162,7 @@ def _read_ahead(response: Any, most: int | None) -> bool:
     """Reads the body, all of it or up to a limit; whether there is more to come."""
     if most == 0:
         return _first_byte(response)
-    held, chunks = Held(most), response.iter_content(CHUNK)
+    held, chunks = Held(most, attempt_here()), response.iter_content(CHUNK)
     if any(held.take(chunk) for chunk in chunks):
         whole: Iterator[bytes] = chain(held.chunks, chunks)
 
