@@ -11,6 +11,7 @@
 from ._current import Attempt, current_attempt
 from ._errors import (
     AttemptTimeout,
+    BadOutput,
     BudgetExhausted,
     CallCancelled,
     CircuitOpen,
@@ -37,6 +38,7 @@ __all__ = [
     "Action",
     "Attempt",
     "AttemptTimeout",
+    "BadOutput",
     "Bound",
     "Breaker",
     "BudgetExhausted",

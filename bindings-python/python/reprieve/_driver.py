@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import _aio
 from ._aio import Answered
 from ._clock import clock
+from ._request import Broken
 from ._session import Session, Started
 
 if TYPE_CHECKING:
@@ -30,12 +31,12 @@ def run(
 ) -> Any:
     """Calls the function until the machine says it is enough; `started` is a first attempt that has failed."""
     first = Started(*started) if started else None
-    session = Session(owner, started=first)
+    session = Session(owner, kwargs, started=first)
     end: Action | Answered | None = None
     try:
-        end = drive(session, function, args, kwargs or {}, first)
+        end = drive(session, function, args, first)
         if isinstance(end, Answered):
-            return _aio.go_on(session, function, args, kwargs or {}, answered=end)
+            return _aio.go_on(session, function, args, answered=end)
         return session.finish(end)
     finally:
         if not isinstance(end, Answered):
@@ -47,7 +48,6 @@ def drive(
     session: Session,
     function: Callable[..., Any],
     args: tuple[Any, ...],
-    kwargs: dict[str, Any],
     first: Started | None = None,
 ) -> Action | Answered:
     """The loop. Answers the action that ended the call, or the coroutine that the function has answered instead of a
@@ -57,24 +57,37 @@ def drive(
         del first
         while True:
             if action.kind == "attempt":
-                session.attempt(action)
+                attempt = session.attempt(action)
                 try:
-                    value = session.function(function)(*args, **kwargs)
-                except Exception as error:
-                    action = session.failed(error)
-                else:
+                    value = session.function(function)(*args, **session.request.prepared(attempt.target))
                     if inspect.iscoroutine(value):
                         session.hide()
                         return Answered(action, value)
+                    session.check(value)
+                except Broken as broken:
+                    action = session.broken(broken)
+                except Exception as error:
+                    action = session.failed(error)
+                else:
                     action = session.succeeded(value)
             elif action.kind in ("retry", "fallback"):
-                wait(session, action.after or 0.0)
-                action = session.begin()
+                action = go_on(session, action)
             else:
                 return action
     except BaseException:
         session.stopped_outside()
         raise
+
+
+def go_on(session: Session, action: Action) -> Action:
+    """Between two attempts: repairs the request where that is to be done, and sleeps."""
+    if action.reason == "repair":
+        try:
+            session.request.repair(session.repaired())
+        except Broken as broken:
+            return session.broken(broken)
+    wait(session, action.after or 0.0)
+    return session.begin()
 
 
 def wait(session: Session, seconds: float) -> None:

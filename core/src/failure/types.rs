@@ -103,6 +103,7 @@ pub(crate) const TYPES: &[TypeRow] = &[
     firm("reprieve.Limited", Kind::Shed),
     firm("reprieve.Shed", Kind::Shed),
     unsent("reprieve.DeadlineExceeded", Kind::Timeout),
+    firm("reprieve.BadOutput", Kind::InvalidOutput),
     // Python's standard library. OSError is also every failure of a local file, which no retry of a call repairs.
     unsent("builtins.ConnectionRefusedError", Kind::Transport),
     firm("http.IncompleteRead", Kind::StreamInterrupted),
