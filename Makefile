@@ -72,7 +72,7 @@ test-js: node gateway $(WASM)/smoke/node_modules/.package-lock.json $(TESTS)/nod
 	node $(NODE)/scripts/test.mjs
 	cd $(WASM)/smoke && node --test smoke.test.mjs
 	node $(TESTS)/js/readme.mjs
-	node --test $(TESTS)/drill/js/
+	node --test $(TESTS)/streams/ $(TESTS)/drill/js/
 	node $(NODE)/scripts/sizes.mjs | tail -4
 
 # The same random scripts in every place: one hash each, and only one hash.

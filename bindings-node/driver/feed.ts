@@ -116,8 +116,8 @@ export class Feed<T> {
   // --- what attempts say ---
 
   /** The first content of an attempt is there. */
-  _firstItem(): void {
-    this._session?._call.firstItem(clock.now());
+  _firstItem(attempt: StreamAttempt<T>): void {
+    this._session?._call.firstItem(clock.now(), attempt.number);
   }
 
   /** It is the one that is delivered. */

@@ -90,12 +90,13 @@ export function faultIn(item: unknown, opening: readonly unknown[]): StreamError
 
 /** Whether the last of these say that the answer is whole; an error where they say that it failed. */
 export function isFinished(items: readonly unknown[]): boolean | StreamError {
-  for (const item of items.slice(-LAST).reverse()) {
+  let finished = false;
+  for (const item of items.slice(-LAST)) {
     const said = read(item);
     if (said === "error") return errorOf(item);
-    if (said.endsWith("end")) return true;
+    finished ||= said.endsWith("end");
   }
-  return false;
+  return finished;
 }
 
 /** What is wrong with an answer that ends after these items. `known`: of a client whose streams all have an end. */

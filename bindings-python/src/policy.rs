@@ -88,6 +88,12 @@ impl Policy {
         p.breaker.is_some() || p.retry_budget.is_some() || p.cooldown.is_some() || p.shed.is_some()
     }
 
+    /// Slow attempts are joined by others.
+    #[getter]
+    fn hedged(&self) -> bool {
+        self.0.hedge.is_some()
+    }
+
     /// Attempts, time and targets, for people.
     #[getter]
     fn summary(&self) -> String {
@@ -144,6 +150,15 @@ impl Policy {
     #[getter]
     fn connect_timeout(&self) -> Option<f64> {
         self.0.connect_timeout.map(Span::as_secs_f64)
+    }
+
+    /// Of streams: the mode, and the timeouts of the first item, of idleness and of silence, in nanoseconds.
+    #[getter]
+    fn stream(&self) -> (&'static str, Option<u64>, Option<u64>, Option<u64>) {
+        let stream = self.0.stream;
+        let [first, idle, silence] = [stream.first_item_timeout, stream.idle_timeout, stream.silence_timeout];
+        let ns = |timeout: Option<Span>| timeout.map(Span::as_nanos);
+        (stream.mode.name(), ns(first), ns(idle), ns(silence))
     }
 }
 

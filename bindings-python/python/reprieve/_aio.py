@@ -57,9 +57,9 @@ async def run(
     started: Started | None = None,
 ) -> Any:
     """Awaits the function until the machine says it is enough; `started` is a first attempt that has failed."""
-    session = Session(owner, kwargs, started=started)
+    session = Session(owner, started=started)
     try:
-        return await go_on(session, function, args, started)
+        return await go_on(session, function, args, kwargs, started)
     finally:
         del session, started
 
@@ -74,19 +74,20 @@ async def adopt(
     """Goes on with a plain function that has answered this coroutine when it was called first."""
     session = Session(owner, kwargs)
     answered = Answered(session.begin(), coroutine)
-    return await go_on(session, function, args, answered=answered)
+    return await go_on(session, function, args, kwargs or {}, answered=answered)
 
 
 async def go_on(
     session: Session,
     function: Callable[..., Awaitable[Any]],
     args: tuple[Any, ...],
+    kwargs: dict[str, Any],
     first: Started | None = None,
     answered: Answered | None = None,
 ) -> Any:
     """The rest of a call, to its value or exception."""
     try:
-        return session.finish(await drive(session, function, args, first, answered))
+        return session.finish(await drive(session, function, args, kwargs, first, answered))
     finally:
         session.close()
         del session, first
@@ -96,12 +97,15 @@ async def drive(
     session: Session,
     function: Callable[..., Awaitable[Any]],
     args: tuple[Any, ...],
+    kwargs: dict[str, Any],
     first: Started | None = None,
     answered: Answered | None = None,
 ) -> Action:
     """The loop. Answers the action that ended the call."""
     try:
         loop = backend()
+        if answered is None:
+            session.request.kwargs = kwargs
         action = answered.action if answered else _first(session, first) if first else session.begin()
         del first
         while True:

@@ -31,12 +31,12 @@ def run(
 ) -> Any:
     """Calls the function until the machine says it is enough; `started` is a first attempt that has failed."""
     first = Started(*started) if started else None
-    session = Session(owner, kwargs, started=first)
+    session = Session(owner, started=first)
     end: Action | Answered | None = None
     try:
-        end = drive(session, function, args, first)
+        end = drive(session, function, args, kwargs or {}, first)
         if isinstance(end, Answered):
-            return _aio.go_on(session, function, args, answered=end)
+            return _aio.go_on(session, function, args, kwargs or {}, answered=end)
         return session.finish(end)
     finally:
         if not isinstance(end, Answered):
@@ -48,11 +48,13 @@ def drive(
     session: Session,
     function: Callable[..., Any],
     args: tuple[Any, ...],
+    kwargs: dict[str, Any],
     first: Started | None = None,
 ) -> Action | Answered:
     """The loop. Answers the action that ended the call, or the coroutine that the function has answered instead of a
     value."""
     try:
+        session.request.kwargs = kwargs
         action = session.failed(first.error) if first else session.begin()
         del first
         while True:

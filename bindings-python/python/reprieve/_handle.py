@@ -35,17 +35,17 @@ class Handle(Generic[T]):
     @staticmethod
     def started(owner: Caller, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handle[Any]:
         """Starts the call: on a thread, as a task, or when awaited."""
-        handle: Handle[Any] = Handle(Session(owner, kwargs, recorded=True))
+        handle: Handle[Any] = Handle(Session(owner, recorded=True))
         session = handle._session
         if is_coroutine_function(function):
-            handle._drive = lambda: _aio.drive(session, function, args)
+            handle._drive = lambda: _aio.drive(session, function, args, kwargs)
             if _on_asyncio.in_task():
                 import asyncio
 
                 handle._task = asyncio.get_running_loop().create_task(handle._run_async())
         else:
             context = contextvars.copy_context()
-            handle._drive = lambda: _driver.drive(session, function, args)
+            handle._drive = lambda: _driver.drive(session, function, args, kwargs)
             threading.Thread(target=context.run, args=(handle._run,), name="reprieve-call", daemon=True).start()
         return handle
 

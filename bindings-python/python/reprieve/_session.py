@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from . import _errors, _faults, _native
 from ._clock import clock
 from ._current import CURRENT, Attempt, Facts, Ids, current_attempt
-from ._errors import AttemptTimeout, BadOutput, ConfigError, RetryError, RetryExhausted
+from ._errors import AttemptTimeout, BadOutput, ConfigError, RetryError, RetryExhausted, StreamError
 from ._evidence import evidence_of
 from ._guards import nanoseconds
 from ._reading import safely, well_formed
@@ -261,8 +261,8 @@ class Session:
             stopped.__cause__ = error
             attach(stopped, trace)
             return stopped
-        if isinstance(error, (AttemptTimeout, BadOutput)):
-            vars(error).update(details)
+        if isinstance(error, (AttemptTimeout, BadOutput, StreamError)):
+            vars(error).update(details, retries=max(0, self.call.attempts - 1))
         attach(error, trace)
         _add_note(error, note)
         if self.options.on_give_up == "wrapped":
@@ -324,10 +324,7 @@ class Session:
             failure = error.failure
             control = failure.category == "control"
         else:
-            evidence = evidence_of(error, self._inner)
-            evidence["wall_now_ms"] = clock().wall_ms()
-            if self._answer is not _NO_ANSWER:
-                evidence["in_check"] = True
+            evidence = self._evidence_of(error)
             if options.classify is None and options.retry_if is None and options.backoff is None:
                 return {"evidence": evidence}
             failure = _native.classify(as_json(evidence), self.policy)
@@ -351,6 +348,13 @@ class Session:
         self.value = None if answer is _NO_ANSWER else answer
         usage = usage_of(answer) if self._recorded and answer is not _NO_ANSWER else None
         return {"usage": usage} if usage else {}
+
+    def _evidence_of(self, error: Exception) -> dict[str, Any]:
+        evidence = evidence_of(error, self._inner)
+        evidence["wall_now_ms"] = clock().wall_ms()
+        if self._answer is not _NO_ANSWER:
+            evidence["in_check"] = True
+        return evidence
 
     def _inner(self, error: BaseException) -> str | None:
         """The trace id of an inner call: one that ended while this attempt ran. An exception that is raised again and

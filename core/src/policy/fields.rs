@@ -64,6 +64,8 @@ pub struct Fields {
     pub cooldown: Option<CooldownConfig>,
     /// Shedding thresholds.
     pub shed: Option<ShedConfig>,
+    /// When a slow attempt is joined by another; drivers that cannot do so leave it. Default: never.
+    pub hedge: Option<Hedge>,
     /// How streams are retried and timed.
     pub stream: Stream,
 }
@@ -98,6 +100,7 @@ impl Default for Fields {
             retry_budget: None,
             cooldown: None,
             shed: None,
+            hedge: None,
             stream: Stream::default(),
         }
     }
@@ -294,6 +297,15 @@ pub struct ShedConfig {
     pub below_priority: u32,
 }
 
+/// When an attempt that is slow is joined by another one beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hedge {
+    /// How long the latest attempt may go without an answer or a first item before another joins it.
+    pub after: Span,
+    /// How many may join one attempt. Default 1.
+    pub max: u32,
+}
+
 /// How streams are retried and timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stream {
@@ -319,4 +331,17 @@ pub enum StreamMode {
     Restart,
     /// The user's function is told what was delivered, and goes on from there.
     Resume,
+}
+
+impl StreamMode {
+    /// The name in JSON, such as `before_first_item`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            StreamMode::BeforeFirstItem => "before_first_item",
+            StreamMode::Buffered => "buffered",
+            StreamMode::Restart => "restart",
+            StreamMode::Resume => "resume",
+        }
+    }
 }
