@@ -346,7 +346,7 @@ class Session:
         """An answer that was refused is kept, and has used what it used."""
         answer, self._answer = self._answer, _NO_ANSWER
         self.value = None if answer is _NO_ANSWER else answer
-        usage = usage_of(answer) if self._recorded and answer is not _NO_ANSWER else None
+        usage = None if answer is _NO_ANSWER else usage_of(answer)
         return {"usage": usage} if usage else {}
 
     def _evidence_of(self, error: Exception) -> dict[str, Any]:
