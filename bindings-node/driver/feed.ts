@@ -13,6 +13,7 @@ import type { Result } from "./result.js";
 import { Session } from "./session.js";
 import { type Source, sourceOf } from "./source.js";
 import type { Trace } from "./trace.js";
+import { usageOf } from "./usage.js";
 
 /** In mode `restart`: what the consumer has had so far is void, and the answer begins anew. */
 export class Discard {
@@ -149,6 +150,12 @@ export class Feed<T> {
     this._queue.push(...items);
     this._open();
     if (this._asked && this._queue.length > 0) this._serve();
+  }
+
+  /** What an answer used, as far as its items tell. */
+  _usage(answer: unknown): Record<string, unknown> | undefined {
+    const { _meter: meter } = this._owner._options;
+    return meter ? meter.usage(answer) : usageOf(answer);
   }
 
   // --- inside ---

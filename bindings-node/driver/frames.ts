@@ -2,7 +2,7 @@
 import { branded, RetryError } from "./errors.js";
 import { engine } from "./load.js";
 import { get } from "./reading.js";
-import { usageOf } from "./usage.js";
+import { usageIn } from "./usage.js";
 
 /** What the core says of an item. */
 export type Said = "held" | "content" | "end" | "content_end" | "error";
@@ -109,16 +109,15 @@ export function faultAtEnd(items: readonly unknown[], hasContent: boolean, known
   return finished && !hasContent ? new StreamError("the answer has nothing in it", "empty_answer") : undefined;
 }
 
-/** Usage that an answer's first and last items tell of, the later word counting. */
-export function usageIn(items: readonly unknown[]): Record<string, unknown> | undefined {
-  let sum: Record<string, unknown> | undefined;
-  for (const item of [items[0], ...items.slice(-LAST)]) {
-    for (const holder of [item, get(item, "message"), get(item, "response")]) {
-      const usage = usageOf(holder);
-      for (const name in usage) if (usage[name] !== undefined) sum = { ...sum, [name]: usage[name] };
-    }
-  }
-  return sum;
+/** What the first and last items of an answer tell of it: its model, and what it used, the later word counting. */
+export function answerIn(items: readonly unknown[]): { readonly model: unknown; readonly usage: unknown } {
+  const holders = [items[0], ...items.slice(-LAST)].flatMap((item) => [
+    item,
+    get(item, "message"),
+    get(item, "response"),
+  ]);
+  const model = holders.map((holder) => get(holder, "model")).find(Boolean);
+  return { model, usage: Object.assign({}, ...holders.map(usageIn)) };
 }
 
 function finishes(item: unknown): boolean {

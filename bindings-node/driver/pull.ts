@@ -4,7 +4,7 @@ import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Feed } from "./feed.js";
 import { toJson } from "./fields.js";
-import { errorOf, faultAtEnd, faultIn, isFinished, isPing, isTelling, read, usageIn } from "./frames.js";
+import { answerIn, errorOf, faultAtEnd, faultIn, isFinished, isPing, isTelling, read } from "./frames.js";
 import { closeUnopened, type Source, sourceOf } from "./source.js";
 import { join, leave, NEVER } from "./timers.js";
 
@@ -108,7 +108,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
 
   /** @internal The outcome, with what was delivered. */
   _told(outcome: string): string {
-    const usage = usageIn([...this._opening.slice(0, 1), ...this._items()]);
+    const usage = this._feed._usage(answerIn([...this._opening.slice(0, 1), ...this._items()]));
     const told = JSON.parse(outcome);
     return toJson({
       ...told,
