@@ -21,6 +21,7 @@ import trio
 from at_gateway import Drill, gateway
 from failing import at_once, still
 
+import reprieve
 from reprieve import Policy, testing, trace_of
 from reprieve.integrations.aiohttp import retry_middleware
 from reprieve.integrations.httpx import AsyncRetryTransport, RetryTransport
@@ -168,6 +169,28 @@ def test_what_raise_for_status_raises_leads_to_the_call(client: Any, drill: Dril
     assert trace is not None
 
 
+def test_a_connection_that_is_refused_after_a_body_that_broke_is_no_stream(drill: Drill) -> None:
+    responses = [httpx.Response(200, headers={"content-length": "9"}, stream=_Breaks())]
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        if responses:
+            return responses.pop()
+        raise httpx.ConnectError("refused", request=request)
+
+    client = httpx.Client(transport=RetryTransport(at_once(), httpx.MockTransport(handle)))
+    with client, pytest.raises(httpx.ConnectError) as raised:
+        client.get("http://x/")
+    trace = trace_of(raised.value)
+    assert trace is not None
+    assert [receipt["kind"] for receipt in trace.receipts] == ["stream_interrupted", "transport", "transport"]
+
+
+class _Breaks(httpx.SyncByteStream):
+    def __iter__(self) -> Iterator[bytes]:
+        yield b"part"
+        raise httpx.ReadError("broken")
+
+
 class TestCancellation:
     def test_a_task_that_is_cancelled_leaves_nothing(self, drill: Drill) -> None:
         lines: list[str] = []
@@ -263,3 +286,90 @@ class TestRecords:
         with httpx.Client(transport=RetryTransport(at_once(max_attempts=5)), headers=drill.headers) as client:
             assert client.get(address(drill, "503,503,503,503,ok")).status_code == 200
         assert time.perf_counter() - began < 1
+
+
+class TestFunctionsOfTheCall:
+    """`check`, `prepare` and `repair` are given the client's own request and response."""
+
+    def test_repair_changes_the_request(self) -> None:
+        sent: list[str] = []
+
+        def handle(request: httpx.Request) -> httpx.Response:
+            sent.append(request.headers["authorization"])
+            return httpx.Response(200 if sent[-1] == "new" else 401)
+
+        def renew(call: dict[str, Any], failure: Any) -> None:
+            assert failure.error.response.status_code == 401
+            call["request"].headers["authorization"] = "new"
+
+        transport = RetryTransport(at_once().bind(repair={"auth_failed": renew}), httpx.MockTransport(handle))
+        with httpx.Client(transport=transport, headers={"authorization": "old"}) as client:
+            assert client.get("http://x/").status_code == 200
+        assert sent == ["old", "new"]
+
+    def test_prepare_sends_a_request_to_its_target(self, drill: Drill) -> None:
+        def prepare(call: dict[str, Any], target: str) -> dict[str, Any] | None:
+            if target == "primary":
+                return None
+            return {"request": httpx.Request("PUT", address(drill, "429,ok"), headers=drill.headers, content=_parts())}
+
+        def _parts() -> Iterator[bytes]:
+            yield b"parts"
+
+        policy = at_once(max_attempts=2, targets=[{"id": "primary"}, {"id": "backup"}]).bind(prepare=prepare)
+        with httpx.Client(transport=RetryTransport(policy)) as client:
+            response = client.get(address(drill, "503"), headers=drill.headers)
+        assert response.status_code == 200
+        assert [(visit["method"], visit["played"]) for visit in drill.visits()] == [
+            ("GET", "503"),
+            ("GET", "503"),
+            ("PUT", "429"),
+            ("PUT", "ok"),
+        ]
+
+    def test_check_refuses_a_response(self, drill: Drill) -> None:
+        seen: list[str] = []
+
+        def check(response: httpx.Response) -> str | None:
+            seen.append(json.loads(response.read())["object"])
+            return "invalid_output" if len(seen) < 2 else None
+
+        limits = httpx.Limits(max_connections=1)
+        transport = RetryTransport(at_once().bind(check=check), httpx.HTTPTransport(limits=limits))
+        with httpx.Client(transport=transport, headers=drill.headers) as client:
+            assert client.get(address(drill, "ok")).json()["object"] == "chat.completion"
+        assert len(drill.visits()) == 2
+
+    def test_a_stream_that_check_refuses_is_closed(self, drill: Drill) -> None:
+        async def main() -> None:
+            limits = httpx.Limits(max_connections=1)
+            refusing = at_once(max_attempts=2).bind(check=lambda response: False)
+            transport = AsyncRetryTransport(refusing, httpx.AsyncHTTPTransport(limits=limits))
+            timeout = httpx.Timeout(5, pool=1)
+            async with httpx.AsyncClient(transport=transport, headers=drill.headers, timeout=timeout) as client:
+                for _ in range(2):
+                    with pytest.raises(reprieve.BadOutput):
+                        await client.get(address(drill, "sse-slow=300", sse=True))
+
+        asyncio.run(main())
+        assert len(drill.visits()) == 4
+
+    def test_requests_and_aiohttp_alike(self, drill: Drill) -> None:
+        def renew(call: dict[str, Any], failure: Any) -> None:
+            call["request"].headers["x-renewed"] = "yes"
+
+        policy = at_once().bind(repair={"auth_failed": renew}, check=lambda response: response.status_code == 200)
+        session = requests.Session()
+        session.mount("http://", RetryAdapter(policy))
+        assert session.get(address(drill, "401,ok"), headers=drill.headers).status_code == 200
+
+        async def main() -> int:
+            retrying = retry_middleware(at_once().bind(repair={"auth_failed": renew}, check=lambda r: r.status == 200))
+            async with (
+                aiohttp.ClientSession(middlewares=(retrying,)) as session,
+                session.get(address(drill, "401,401,ok"), headers=drill.headers) as first,
+            ):
+                return first.status
+
+        assert asyncio.run(main()) == 401  # repaired once, and no more
+        assert drill.played() == ["401", "ok", "401", "401"]

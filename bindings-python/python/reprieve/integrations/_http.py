@@ -52,7 +52,7 @@ class Exchange(Session):
     def __init__(self, owner: Bound, method: str) -> None:
         super().__init__(owner, recorded=True)
         self._method = method
-        #: The failing response that nobody has closed yet.
+        #: The response of the attempt before, which is still to be closed: it failed, or `check` has refused it.
         self.unclosed: Any = None
         #: The latest response was fine: what goes wrong from here on, goes wrong in its body.
         self.in_body = False
@@ -62,8 +62,15 @@ class Exchange(Session):
         self.delivered = 0
         self._tail = b""
 
+    def attempt(self, action: Action) -> Attempt:
+        """The next attempt: nothing of the one before is its."""
+        self.in_body = self.open = False
+        self.delivered = 0
+        return super().attempt(action)
+
     def succeeded(self, value: Any) -> Action:
         """The attempt under way has a response: whole, or with its first bytes."""
+        self.unclosed = None
         if not self.open:
             return super().succeeded(value)
         self.hide()
@@ -76,9 +83,20 @@ class Exchange(Session):
         """The same for all attempts."""
         return self._ids.idempotency_key
 
+    def opened(self, response: Any, failing: bool, more: bool) -> None:
+        """The attempt under way has a response, with more of its body to come or not."""
+        self.unclosed, self.open, self.in_body = response, more and not failing, not failing
+
+    def forgotten(self) -> Any:
+        """The response of an attempt that has failed, to be closed."""
+        response, self.unclosed = self.unclosed, None
+        if response is not None:
+            self.open = False
+        return response
+
     def conclude(self, action: Any) -> Any:
         """The response that the call ends with, or its exception raised."""
-        if self.open:
+        if action.kind == "open":
             attach(self.value, self.trace())
             return self.value
         try:
@@ -134,11 +152,6 @@ class Exchange(Session):
         self._over(fail)
         attach(response, self.trace())
         return given_up
-
-    def close(self) -> None:
-        """Lets go of the response, too, which leads back here."""
-        super().close()
-        self.value = None
 
     def _over(self, end: Callable[[], object]) -> None:
         try:

@@ -79,6 +79,7 @@ async def _send(layer: Layer, request: aiohttp.ClientRequest, handler: Handler) 
 
         async def once(*, request: aiohttp.ClientRequest) -> aiohttp.ClientResponse:
             _close(exchange)
+            await _keep(layer, request)
             response: aiohttp.ClientResponse = await _read(layer, exchange, await handler(request))
             return response
 
@@ -149,11 +150,11 @@ async def _read(layer: Layer, exchange: Exchange, response: Any) -> Any:
         response.close()
         raise
     _put_back(response, held.whole, enough)
+    exchange.opened(response, failing, enough)
     if failing:
-        exchange.unclosed = response
         raise StatusFailure(response, response.status, response.headers.items(), held.whole)
     if enough:
-        exchange.open, exchange.delivered = True, 1
+        exchange.delivered = 1
         _guard(response, exchange)
     return response
 
@@ -208,7 +209,7 @@ def _told(response: Any) -> aiohttp.ClientResponse:
 
 
 def _close(exchange: Exchange) -> None:
-    """Closes the failing response of the attempt before, whose connection goes back."""
-    response, exchange.unclosed = exchange.unclosed, None
+    """Closes the response of the attempt before, which nobody gets: its connection goes back."""
+    response = exchange.forgotten()
     if response is not None:
         response.release()
