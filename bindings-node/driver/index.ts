@@ -25,6 +25,8 @@ export { type AnyFetch, type FetchOptions, wrapFetch } from "./fetch.js";
 export { StreamError } from "./frames.js";
 export { Guards, Run, type RunConfig } from "./guards.js";
 export { Handle } from "./handle.js";
+/** @internal */
+export { metered, pricedUsage, varied } from "./inner.js";
 export { engineFault, ready, setEngine } from "./load.js";
 export { Bound, Policy } from "./policy.js";
 export type { StreamAttempt } from "./pull.js";
@@ -35,3 +37,4 @@ export type { Streamable } from "./source.js";
 export { type RetryStream, retryStream, type StreamFunction } from "./stream.js";
 export { type Receipt, Trace, traceOf } from "./trace.js";
 export type * from "./types.js";
+export { type WrapOptions, wrap } from "./wrap.js";

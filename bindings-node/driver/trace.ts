@@ -34,7 +34,7 @@ export class Trace {
 
   /** The `call_ended` record. */
   get ended(): Receipt | undefined {
-    return this._records().find((record) => record.record);
+    return this._records().find((record) => record.record === "call_ended");
   }
 
   /** A timeline for people: a line for each receipt, with its span of time drawn to scale. */
@@ -57,7 +57,7 @@ export function attached(error: unknown): Trace | undefined {
   return traces.get(error as object);
 }
 
-/** The trace of the call that threw this, looked for along its causes and in its groups. */
+/** The trace of the call that threw this, looked for along its causes and in its groups; or of a wrapped client's answer. */
 export function traceOf(error: unknown): Trace | undefined {
   return chainOf(error).map(attached).find(Boolean);
 }
