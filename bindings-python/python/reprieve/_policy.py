@@ -24,6 +24,7 @@ from ._reading import well_formed
 from ._result import Result
 from ._session import Session, classified
 from ._stream import AsyncStream, Stream
+from ._trace import trace_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -215,8 +216,10 @@ class Bound:
         return Attempts(self)
 
     def is_retriable(self, error: BaseException) -> bool:
-        """Whether this policy would try again after such an error, attempts and time permitting."""
-        if not isinstance(error, Exception):
+        """Whether this policy would try again after such an error, attempts and time permitting: for what asks before
+        it retries, such as LangGraph's `RetryPolicy(retry_on=policy.is_retriable)`. What a call has retried already is
+        not, unless `nested` is `independent`: layers add up, and never multiply."""
+        if not isinstance(error, Exception) or (self._native.nested != "independent" and trace_of(error)):
             return False
         failure = classified(error, self)
         return self._native.retries(failure.kind) and not failure.retry_forbidden
