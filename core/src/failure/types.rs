@@ -103,6 +103,7 @@ pub(crate) const TYPES: &[TypeRow] = &[
     firm("reprieve.Limited", Kind::Shed),
     firm("reprieve.Shed", Kind::Shed),
     unsent("reprieve.DeadlineExceeded", Kind::Timeout),
+    firm("reprieve.BadOutput", Kind::InvalidOutput),
     // How a framework leaves a function: LangGraph to wait for a person, Celery to run the task again. No failure.
     firm("langgraph.GraphInterrupt", Kind::Cancelled),
     firm("langgraph.NodeInterrupt", Kind::Cancelled),
