@@ -111,9 +111,13 @@ impl Provider for Anthropic {
         events.iter().map(event).collect()
     }
 
-    fn stream_error(&self) -> String {
+    fn stream_error(&self) -> Value {
         let error = json!({"type": "overloaded_error", "message": "Overloaded"});
-        event(&json!({"type": "error", "error": error}))
+        json!({"type": "error", "error": error})
+    }
+
+    fn event(&self, body: &Value) -> String {
+        event(body)
     }
 }
 
@@ -145,6 +149,7 @@ fn daily_headers(exchange: &Exchange) -> Vec<(&'static str, String)> {
 fn ending(finish: Finish) -> Value {
     let (reason, details) = match finish {
         Finish::Stop => ("end_turn", Value::Null),
+        Finish::Truncated => ("max_tokens", Value::Null),
         Finish::Filtered => ("refusal", json!({"type": "refusal", "category": null, "explanation": null})),
     };
     json!({"stop_reason": reason, "stop_sequence": null, "stop_details": details})

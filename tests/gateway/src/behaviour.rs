@@ -21,10 +21,19 @@ pub enum Behaviour {
     RetryAfter(String),
     RetryDate(u64),
     RetryMs(String),
+    /// An answer cut short at the limit of tokens.
+    Truncated,
     SseCut(usize),
+    SseEof(usize),
+    SseVoid,
     SseError(usize),
+    SseErrorText(usize),
+    SseErrorRaw(usize),
+    SseAgain(usize),
     SseStall(usize),
+    SseIdle(usize),
     SsePings(usize),
+    SseFirst(Duration),
     SseSlow(Duration),
 }
 
@@ -37,6 +46,27 @@ pub struct Step {
     pub times: u64,
     /// Whether `ok` follows when nothing else does.
     pub then_ok: bool,
+}
+
+impl Behaviour {
+    /// Only a stream can go like this.
+    pub fn needs_stream(&self) -> bool {
+        matches!(
+            self,
+            B::SseCut(_)
+                | B::SseEof(_)
+                | B::SseVoid
+                | B::SseError(_)
+                | B::SseErrorText(_)
+                | B::SseErrorRaw(_)
+                | B::SseAgain(_)
+                | B::SseStall(_)
+                | B::SseIdle(_)
+                | B::SsePings(_)
+                | B::SseFirst(_)
+                | B::SseSlow(_)
+        )
+    }
 }
 
 impl Step {
@@ -109,10 +139,18 @@ const WORDS: &[Word] = &[
     once("retry-after=S", Takes::Text(B::RetryAfter)),
     once("retry-date=S", Takes::Ahead(B::RetryDate)),
     once("retry-ms=N", Takes::Text(B::RetryMs)),
+    word("truncated", Takes::Nothing(B::Truncated)),
     word("sse-cut=N", Takes::Frames(B::SseCut)),
+    word("sse-eof=N", Takes::Frames(B::SseEof)),
+    word("sse-void", Takes::Nothing(B::SseVoid)),
     word("sse-error=N", Takes::Frames(B::SseError)),
+    word("sse-error-text=N", Takes::Frames(B::SseErrorText)),
+    word("sse-error-raw=N", Takes::Frames(B::SseErrorRaw)),
+    word("sse-again=N", Takes::Frames(B::SseAgain)),
     word("sse-stall=N", Takes::Frames(B::SseStall)),
+    word("sse-idle=N", Takes::Frames(B::SseIdle)),
     word("sse-pings=N", Takes::Frames(B::SsePings)),
+    word("sse-first=MS", Takes::Pause(B::SseFirst)),
     word("sse-slow=MS", Takes::Pause(B::SseSlow)),
 ];
 
@@ -197,6 +235,8 @@ mod tests {
         assert_eq!(read("retry-ms=250"), Some((ms("250"), 1, true)));
         assert_eq!(read("retry-date=2"), Some((Behaviour::RetryDate(2), 1, true)));
         assert_eq!(read("sse-cut=0"), Some((Behaviour::SseCut(0), 1, false)));
+        assert_eq!(read("sse-void"), Some((Behaviour::SseVoid, 1, false)));
+        assert_eq!(read("sse-first=1000"), Some((Behaviour::SseFirst(second), 1, false)));
     }
 
     #[test]

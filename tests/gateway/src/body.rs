@@ -20,6 +20,8 @@ pub enum Body {
 pub enum Cue {
     Send(String),
     Wait(Duration),
+    /// A pause and this, for ever.
+    Hum(Duration, String),
     /// Nothing more, and no end: only the reader can leave.
     Stall,
     /// The connection ends in the middle of the body.
@@ -85,6 +87,11 @@ impl Player {
                     return Poll::Ready(Some(Ok(Frame::data(frame.into()))));
                 }
                 Some(Cue::Wait(time)) => self.pause = Some(Box::pin(sleep(time))),
+                Some(Cue::Hum(time, frame)) => {
+                    self.pause = Some(Box::pin(sleep(time)));
+                    self.cues.push_front(Cue::Hum(time, frame.clone()));
+                    self.cues.push_front(Cue::Send(frame));
+                }
                 Some(Cue::Cut) => return Poll::Ready(Some(Err(Cut))),
                 Some(Cue::Stall) => {
                     self.cues.push_front(Cue::Stall);

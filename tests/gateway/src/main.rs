@@ -1,7 +1,9 @@
 //! The fault gateway: a model server on loopback that misbehaves on request.
 //!
-//! It speaks the shapes of `OpenAI` (`POST /v1/chat/completions`) and Anthropic (`POST /v1/messages`), plain and
-//! streaming. A marker in the text of a user's message says what happens; the last one wins, none means `#[ok]`.
+//! It speaks the shapes of `OpenAI` (`POST /v1/chat/completions`, `POST /v1/responses`), Anthropic (`POST /v1/messages`)
+//! and Gemini (`POST /v1beta/models/MODEL:generateContent`, `:streamGenerateContent`), plain and streaming. A marker in
+//! the text of a user's message says what happens; the last one wins, none means `#[ok]`. Where the last message is the
+//! assistant's own, with the beginning of the answer in it, the answer goes on from there.
 //!
 //! ```text
 //! gateway [--port N] [--until-stdin-closes]
@@ -20,16 +22,24 @@
 //! | `#[quota]` | no money left: 429 `insufficient_quota`, or 402 `billing_error` |
 //! | `#[daily]` | a day's allowance is used up: a 429 that says so in its message, or in a reset header |
 //! | `#[context]` | the prompt is too long |
-//! | `#[filter]` | a 200 cut short by a content filter (`content_filter`, `refusal`) |
+//! | `#[filter]` | a 200 cut short by a content filter (`content_filter`, `refusal`, `SAFETY`) |
+//! | `#[truncated]` | a 200 cut short at the limit of tokens (`length`, `max_tokens`, `MAX_TOKENS`) |
 //! | `#[html]` | a proxy's 502, in HTML |
 //! | `#[empty]` | a 200 without content |
 //! | `#[retry-after=S]` | 429 with `Retry-After: S` (verbatim) once, then `ok` |
 //! | `#[retry-date=S]` | 429 with a `Retry-After` date S seconds past its `Date` once, then `ok` |
 //! | `#[retry-ms=N]` | 429 with `retry-after-ms: N` once, then `ok` |
-//! | `#[sse-cut=N]` | N content deltas, then the connection ends without a finish frame |
+//! | `#[sse-cut=N]` | N content deltas, then the connection breaks |
+//! | `#[sse-eof=N]` | N content deltas, then the body ends as if it were whole, without a finish frame |
+//! | `#[sse-void]` | a stream without any event |
 //! | `#[sse-error=N]` | N content deltas, then an error event inside the 200 |
+//! | `#[sse-error-text=N]` | N content deltas, then prose where an event should be |
+//! | `#[sse-error-raw=N]` | N content deltas, then the error's JSON, not even as an event |
+//! | `#[sse-again=N]` | N content deltas, then the stream starts once more, and goes to its end |
 //! | `#[sse-stall=N]` | N content deltas, then nothing; the connection stays open |
+//! | `#[sse-idle=N]` | N content deltas, then only keep-alives, 100 ms apart, without end |
 //! | `#[sse-pings=N]` | N keep-alives, 100 ms apart, before the first content, then `ok` |
+//! | `#[sse-first=MS]` | MS of silence before the first content, then `ok` |
 //! | `#[sse-slow=MS]` | `ok`, with MS between deltas |
 //! | `#[500,429x2,ok]` | a list, one entry per request; the last one repeats |
 //!
@@ -45,11 +55,13 @@ mod behaviour;
 mod body;
 mod connection;
 mod cors;
+mod gemini;
 mod marker;
 mod openai;
 mod prompt;
 mod provider;
 mod respond;
+mod responses;
 mod serve;
 mod stats;
 

@@ -91,7 +91,7 @@ const CONTEXT: Row = Row {
               Please reduce the length of the messages.",
 };
 
-const SERVER_ERROR: &str = "The server had an error while processing your request. Sorry about that!";
+pub const SERVER_ERROR: &str = "The server had an error while processing your request. Sorry about that!";
 
 impl Provider for OpenAi {
     fn request_id_header(&self) -> &'static str {
@@ -168,9 +168,13 @@ impl Provider for OpenAi {
         frames
     }
 
-    fn stream_error(&self) -> String {
+    fn stream_error(&self) -> Value {
         let error = json!({"message": SERVER_ERROR, "type": "server_error", "param": null, "code": null});
-        data(&json!({"error": error}))
+        json!({"error": error})
+    }
+
+    fn event(&self, body: &Value) -> String {
+        data(body)
     }
 }
 
@@ -194,6 +198,7 @@ fn finish_reason(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop => "stop",
         Finish::Filtered => "content_filter",
+        Finish::Truncated => "length",
     }
 }
 
@@ -238,6 +243,6 @@ fn chunk(choices: &Value, usage: Value, exchange: &Exchange) -> String {
     data(&Value::Object(body))
 }
 
-fn data(body: &Value) -> String {
+pub fn data(body: &Value) -> String {
     format!("data: {body}\n\n")
 }

@@ -1,5 +1,6 @@
 //! What the shapes of the providers have in common.
 
+use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
@@ -25,7 +26,9 @@ pub trait Provider: Sync {
     fn delta(&self, index: usize, exchange: &Exchange) -> String;
     fn closing(&self, answer: &Answer, exchange: &Exchange) -> Vec<String>;
     /// The error event of a stream that failed on the way.
-    fn stream_error(&self) -> String;
+    fn stream_error(&self) -> Value;
+    /// The error event's frame.
+    fn event(&self, body: &Value) -> String;
 }
 
 /// One request and what identifies its answer.
@@ -96,9 +99,10 @@ impl Row {
 /// How far the allowance of `#[daily]` is away: 7 h 12 min.
 pub const DAILY_RESET_S: u64 = 7 * 3600 + 12 * 60;
 
-/// An answer: so many deltas of the same text, and how it ended.
+/// An answer: so many deltas of the same text, from one of them on, and how it ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
+    pub from: usize,
     pub deltas: usize,
     pub finish: Finish,
 }
@@ -107,13 +111,22 @@ pub struct Answer {
 pub enum Finish {
     Stop,
     Filtered,
+    Truncated,
 }
 
 impl Answer {
-    pub const WHOLE: Self = Self { deltas: TEXT.len(), finish: Finish::Stop };
+    /// This many deltas, or the rest of the text, after what of it is there already.
+    pub fn after(prefill: &str, deltas: Option<usize>, finish: Finish) -> Self {
+        let from = (1..TEXT.len()).find(|from| TEXT[..*from].concat() == prefill).unwrap_or(0);
+        Self { from, deltas: deltas.unwrap_or(TEXT.len() - from), finish }
+    }
+
+    pub fn indices(&self) -> Range<usize> {
+        self.from..self.from + self.deltas
+    }
 
     pub fn text(&self) -> String {
-        (0..self.deltas).map(delta_text).collect()
+        self.indices().map(delta_text).collect()
     }
 }
 

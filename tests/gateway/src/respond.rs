@@ -22,8 +22,8 @@ const DELTA_PAUSE: Duration = Duration::from_millis(2);
 const PING_PAUSE: Duration = Duration::from_millis(100);
 /// Before a cut, so that what was sent has left.
 const CUT_PAUSE: Duration = Duration::from_millis(20);
-/// How much of an answer a content filter lets through.
-const FILTERED_DELTAS: usize = 3;
+/// How much of an answer a content filter lets through, or a limit of tokens.
+const SHORT_DELTAS: usize = 3;
 
 /// What a request meets, once it is known which behaviour it asked for.
 pub async fn respond(behaviour: &B, provider: &dyn Provider, exchange: &Exchange) -> Result<Response<Body>, Reset> {
@@ -65,7 +65,7 @@ fn problem(behaviour: &B, stream: bool) -> Option<Problem> {
         B::Quota => Some(Problem::Quota),
         B::Daily => Some(Problem::Daily),
         B::Context => Some(Problem::Context),
-        B::SseCut(_) | B::SseError(_) | B::SseStall(_) | B::SsePings(_) | B::SseSlow(_) if !stream => {
+        sse if sse.needs_stream() && !stream => {
             let message = "a marker that starts with sse- needs \"stream\": true in the request";
             Some(Problem::Test("gateway_needs_stream", message.to_owned()))
         }
@@ -89,43 +89,86 @@ fn add_hint(response: &mut Response<Body>, behaviour: &B, exchange: &Exchange) {
 
 /// How a stream goes, or the plain answer that stands for it.
 struct Play {
-    answer: Answer,
+    /// So many deltas, instead of the whole answer.
+    deltas: Option<usize>,
+    finish: Finish,
     ending: Ending,
     /// Instead of the usual number.
     pings: Option<usize>,
+    /// Before the first delta, beside the usual pause.
+    first: Duration,
     pause: Duration,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Ending {
     Finished,
-    Failed,
+    /// The error as an event, as prose, or as JSON that is no event at all.
+    Failed(Failed),
+    /// The connection breaks.
     Cut,
+    /// The body ends as if it were whole.
+    Eof,
     Stalled,
+    Idle,
+    /// It starts again from the beginning, and then finishes.
+    Again,
+    /// There was no event at all.
+    Void,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Failed {
+    Event,
+    Text,
+    Raw,
 }
 
 impl Play {
-    const WHOLE: Self = Self { answer: Answer::WHOLE, ending: Ending::Finished, pings: None, pause: DELTA_PAUSE };
+    const WHOLE: Self = Self {
+        deltas: None,
+        finish: Finish::Stop,
+        ending: Ending::Finished,
+        pings: None,
+        first: Duration::ZERO,
+        pause: DELTA_PAUSE,
+    };
 
     fn of(behaviour: &B) -> Self {
         match *behaviour {
-            B::Filter => Self { answer: Answer { deltas: FILTERED_DELTAS, finish: Finish::Filtered }, ..Self::WHOLE },
+            B::Filter => Self { deltas: Some(SHORT_DELTAS), finish: Finish::Filtered, ..Self::WHOLE },
+            B::Truncated => Self { deltas: Some(SHORT_DELTAS), finish: Finish::Truncated, ..Self::WHOLE },
             B::Empty => Self::broken(0, Ending::Finished),
             B::SseCut(deltas) => Self::broken(deltas, Ending::Cut),
-            B::SseError(deltas) => Self::broken(deltas, Ending::Failed),
+            B::SseEof(deltas) => Self::broken(deltas, Ending::Eof),
+            B::SseVoid => Self::broken(0, Ending::Void),
+            B::SseError(deltas) => Self::broken(deltas, Ending::Failed(Failed::Event)),
+            B::SseErrorText(deltas) => Self::broken(deltas, Ending::Failed(Failed::Text)),
+            B::SseErrorRaw(deltas) => Self::broken(deltas, Ending::Failed(Failed::Raw)),
+            B::SseAgain(deltas) => Self::broken(deltas, Ending::Again),
             B::SseStall(deltas) => Self::broken(deltas, Ending::Stalled),
+            B::SseIdle(deltas) => Self::broken(deltas, Ending::Idle),
             B::SsePings(pings) => Self { pings: Some(pings), ..Self::WHOLE },
+            B::SseFirst(first) => Self { first, ..Self::WHOLE },
             B::SseSlow(pause) => Self { pause, ..Self::WHOLE },
             _ => Self::WHOLE,
         }
     }
 
     fn broken(deltas: usize, ending: Ending) -> Self {
-        Self { answer: Answer { deltas, finish: Finish::Stop }, ending, ..Self::WHOLE }
+        Self { deltas: Some(deltas), ending, ..Self::WHOLE }
+    }
+
+    fn answer(&self, exchange: &Exchange) -> Answer {
+        Answer::after(&exchange.prompt.prefill, self.deltas, self.finish)
     }
 
     fn cues(&self, provider: &dyn Provider, exchange: &Exchange) -> Vec<Cue> {
-        let has_content = self.answer.deltas > 0 || self.ending != Ending::Finished;
+        if self.ending == Ending::Void {
+            return Vec::new();
+        }
+        let answer = self.answer(exchange);
+        let has_content = answer.deltas > 0 || self.ending != Ending::Finished;
         let mut cues: Vec<_> = sent(provider.opening(has_content, exchange)).collect();
         for _ in 0..self.pings.unwrap_or_else(|| provider.usual_pings()) {
             if self.pings.is_some() {
@@ -133,17 +176,23 @@ impl Play {
             }
             cues.push(Cue::Send(provider.ping().to_owned()));
         }
-        for index in 0..self.answer.deltas {
-            cues.push(Cue::Wait(self.pause));
-            cues.push(Cue::Send(provider.delta(index, exchange)));
-        }
+        cues.push(Cue::Wait(self.first));
+        cues.extend(self.content(answer, provider, exchange));
         match self.ending {
-            Ending::Finished => cues.extend(sent(provider.closing(&self.answer, exchange))),
-            Ending::Failed => cues.push(Cue::Send(provider.stream_error())),
+            Ending::Finished => cues.extend(sent(provider.closing(&answer, exchange))),
+            Ending::Failed(how) => cues.push(Cue::Send(failure(how, provider))),
             Ending::Cut => cues.extend([Cue::Wait(CUT_PAUSE), Cue::Cut]),
+            Ending::Eof | Ending::Void => {}
             Ending::Stalled => cues.push(Cue::Stall),
+            Ending::Idle => cues.push(Cue::Hum(PING_PAUSE, provider.ping().to_owned())),
+            Ending::Again => cues.extend(Self::WHOLE.cues(provider, exchange)),
         }
         cues
+    }
+
+    fn content(&self, answer: Answer, provider: &dyn Provider, exchange: &Exchange) -> Vec<Cue> {
+        let delta = |index| [Cue::Wait(self.pause), Cue::Send(provider.delta(index, exchange))];
+        answer.indices().flat_map(delta).collect()
     }
 }
 
@@ -151,9 +200,17 @@ fn sent(frames: Vec<String>) -> impl Iterator<Item = Cue> {
     frames.into_iter().map(Cue::Send)
 }
 
+fn failure(how: Failed, provider: &dyn Provider) -> String {
+    match how {
+        Failed::Event => provider.event(&provider.stream_error()),
+        Failed::Text => "data: upstream connect error or disconnect/reset before headers\n\n".to_owned(),
+        Failed::Raw => format!("{}\n\n", provider.stream_error()),
+    }
+}
+
 fn answer(play: &Play, provider: &dyn Provider, exchange: &Exchange) -> Response<Body> {
     if !exchange.prompt.stream {
-        let body = provider.answer_body(&play.answer, exchange);
+        let body = provider.answer_body(&play.answer(exchange), exchange);
         return with_id(json(200, &body), provider, exchange);
     }
     let body = Body::played(play.cues(provider, exchange));

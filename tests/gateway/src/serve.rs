@@ -15,11 +15,13 @@ use serde_json::json;
 use crate::anthropic::Anthropic;
 use crate::body::Body;
 use crate::cors;
+use crate::gemini::Gemini;
 use crate::marker::Marker;
 use crate::openai::OpenAi;
-use crate::prompt::Prompt;
+use crate::prompt::{Form, Prompt};
 use crate::provider::{Exchange, Problem, Provider};
 use crate::respond::{Reset, json, refuse, respond};
+use crate::responses::Responses;
 use crate::stats::{Stats, Visit, fnv1a};
 
 /// What all connections share.
@@ -32,7 +34,10 @@ const MOST_BYTES: usize = 16 << 20;
 
 const PATHS: &[(&str, Method)] = &[
     ("/v1/chat/completions", Method::POST),
+    ("/v1/responses", Method::POST),
     ("/v1/messages", Method::POST),
+    ("/v1beta/models/MODEL:generateContent", Method::POST),
+    ("/v1beta/models/MODEL:streamGenerateContent", Method::POST),
     ("/__reset", Method::POST),
     ("/__stats", Method::GET),
 ];
@@ -47,10 +52,11 @@ impl Gateway {
         let (head, body) = request.into_parts();
         let mut response = match (&head.method, head.uri.path()) {
             (&Method::OPTIONS, _) => cors::preflight(&head.headers),
-            (&Method::POST, "/v1/chat/completions") => self.chat(&OpenAi, at, &head, body).await?,
-            (&Method::POST, "/v1/messages") => self.chat(&Anthropic, at, &head, body).await?,
             (&Method::POST, "/__reset") => self.reset(&head),
             (&Method::GET, "/__stats") => self.report(&head),
+            (&Method::POST, path) if let Some((provider, form)) = api(path) => {
+                self.chat(provider, &form, at, &head, body).await?
+            }
             _ => lost(&head),
         };
         cors::open(&mut response);
@@ -60,13 +66,14 @@ impl Gateway {
     async fn chat(
         &self,
         provider: &dyn Provider,
+        form: &Form,
         at: Instant,
         head: &Parts,
         body: Incoming,
     ) -> Result<Response<Body>, Reset> {
         let upload = Upload::read(body).await.ok_or(Reset)?;
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
-        let (prompt, asked) = upload.understand();
+        let (prompt, asked) = upload.understand(form);
         let exchange = Exchange::new(sequence, prompt);
         let visit = visit(at, head, &upload);
         match asked {
@@ -105,6 +112,20 @@ impl Gateway {
     }
 }
 
+/// The provider that a path belongs to, and how its requests are written.
+fn api(path: &str) -> Option<(&'static dyn Provider, Form)> {
+    match path {
+        "/v1/chat/completions" => Some((&OpenAi, Form::Messages)),
+        "/v1/responses" => Some((&Responses, Form::Input)),
+        "/v1/messages" => Some((&Anthropic, Form::Messages)),
+        _ => {
+            let (model, method) = path.strip_prefix("/v1beta/models/")?.split_once(':')?;
+            let stream = ["generateContent", "streamGenerateContent"].iter().position(|known| *known == method)? == 1;
+            Some((&Gemini, Form::Contents { model: model.to_owned(), stream }))
+        }
+    }
+}
+
 /// A body as it came, up to the limit.
 struct Upload {
     bytes: Vec<u8>,
@@ -130,12 +151,12 @@ impl Upload {
         Some(upload)
     }
 
-    fn understand(&self) -> (Prompt, Asked) {
+    fn understand(&self, form: &Form) -> (Prompt, Asked) {
         if self.too_large {
             let asked = Err(("gateway_too_large", Problem::TooLarge));
             return (Prompt::default(), asked);
         }
-        match Prompt::parse(&self.bytes) {
+        match Prompt::parse(&self.bytes, form) {
             Ok(prompt) => {
                 let asked = Marker::of_prompt(&prompt.text).map_err(|unknown| {
                     let label = "gateway_unknown_marker";

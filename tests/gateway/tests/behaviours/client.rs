@@ -9,7 +9,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 pub const OPENAI: &str = "/v1/chat/completions";
+pub const RESPONSES: &str = "/v1/responses";
 pub const ANTHROPIC: &str = "/v1/messages";
+pub const GEMINI: &str = "/v1beta/models/model-1:generateContent";
+pub const GEMINI_STREAM: &str = "/v1beta/models/model-1:streamGenerateContent";
 
 /// A gateway on a free port, and the pipe that ends it.
 pub struct Gateway {
@@ -44,18 +47,29 @@ pub fn shared() -> &'static str {
 
 /// A request as it is used most: one user message.
 pub fn prompt(text: &str, stream: bool) -> String {
-    let message = json!({"role": "user", "content": text});
-    json!({"model": "model-1", "max_tokens": 50, "stream": stream, "messages": [message]}).to_string()
+    turns(OPENAI, &[("user", text)], stream)
+}
+
+/// A request of several messages, as the path's provider takes them.
+pub fn turns(path: &str, messages: &[(&str, &str)], stream: bool) -> String {
+    let said = |(role, text): &(&str, &str)| json!({"role": role, "content": text});
+    let parts = |(role, text): &(&str, &str)| json!({"role": role, "parts": [{"text": text}]});
+    if path == GEMINI || path == GEMINI_STREAM {
+        return json!({"contents": messages.iter().map(parts).collect::<Vec<_>>()}).to_string();
+    }
+    let field = if path == RESPONSES { "input" } else { "messages" };
+    let messages: Vec<_> = messages.iter().map(said).collect();
+    json!({"model": "model-1", "max_tokens": 50, "stream": stream, field: messages}).to_string()
 }
 
 /// A plain request on a connection of its own.
 pub fn ask(path: &str, drill: &str, text: &str) -> Reply {
-    post(path, drill, &prompt(text, false))
+    post(path, drill, &turns(path, &[("user", text)], false))
 }
 
 /// A streaming request on a connection of its own.
 pub fn stream(path: &str, drill: &str, text: &str) -> Reply {
-    post(path, drill, &prompt(text, true))
+    post(path, drill, &turns(path, &[("user", text)], true))
 }
 
 pub fn post(path: &str, drill: &str, body: &str) -> Reply {
@@ -94,6 +108,12 @@ impl Line {
         request.extend(format!("content-length: {}\r\n\r\n", body.len()).into_bytes());
         request.extend(body);
         self.0.get_mut().write_all(&request).expect("sent");
+    }
+
+    /// Reads lines until one of them has come so many times, and leaves then.
+    pub fn count_until(&mut self, wanted: &str, most: usize) -> usize {
+        let lines = self.0.by_ref().lines().map_while(Result::ok);
+        lines.filter(|line| line == wanted).take(most).count()
     }
 
     pub fn receive(&mut self) -> io::Result<Reply> {
@@ -191,12 +211,15 @@ impl Reply {
         text.split_terminator("\n\n").map(Frame::of).collect()
     }
 
-    /// The content that a stream delivered, in either shape.
+    /// The content that a stream delivered, in any shape.
     pub fn deltas(&self) -> Vec<String> {
         let datas = self.frames().into_iter().filter_map(|frame| frame.json());
         let text = |data: Value| {
             let openai = data["choices"][0]["delta"]["content"].as_str();
-            let content = openai.or(data["delta"]["text"].as_str())?;
+            let content = openai
+                .or(data["delta"]["text"].as_str())
+                .or(data["delta"].as_str())
+                .or(data["candidates"][0]["content"]["parts"][0]["text"].as_str())?;
             Some(content.to_owned()).filter(|content| !content.is_empty())
         };
         datas.filter_map(text).collect()

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{ANTHROPIC, Ending, Frame, Line, OPENAI, post, prompt, stream};
+use crate::client::{
+    ANTHROPIC, Ending, Frame, GEMINI, GEMINI_STREAM, Line, OPENAI, RESPONSES, ask, post, prompt, stream, turns,
+};
 
 /// What the frames are, by the event's name or by what an `OpenAI` chunk has in it.
 fn outline(frames: &[Frame]) -> Vec<String> {
@@ -12,6 +14,10 @@ fn outline(frames: &[Frame]) -> Vec<String> {
         _ if !frame.event.is_empty() => frame.event.to_owned(),
         None => frame.data.to_owned(),
         Some(data) if data["error"].is_object() => "error".to_owned(),
+        Some(data) if data["candidates"].is_array() => match &data["candidates"][0]["finishReason"] {
+            Value::Null => "content".to_owned(),
+            reason => reason.to_string(),
+        },
         Some(data) => match &data["choices"][0] {
             Value::Null => "usage".to_owned(),
             choice if choice["finish_reason"].is_string() => "finish".to_owned(),
@@ -179,4 +185,123 @@ fn frames_arrive_while_the_stream_goes_on() {
     let reply = line.receive().expect("a response");
     assert_eq!(reply.ending, Ending::Silent);
     assert_eq!(outline(&reply.frames()), words("role"));
+}
+
+const STREAMS: [&str; 4] = [OPENAI, RESPONSES, ANTHROPIC, GEMINI_STREAM];
+
+#[test]
+fn a_responses_stream() {
+    let reply = stream(RESPONSES, "responses", "hi");
+    assert_eq!(reply.ending, Ending::Whole);
+    let expected = "response.created response.in_progress response.output_item.added response.content_part.added \
+                    9*response.output_text.delta response.output_text.done response.content_part.done \
+                    response.output_item.done response.completed";
+    let frames = reply.frames();
+    assert_eq!(outline(&frames), words(expected));
+    let ended = frames[16].json().expect("JSON")["response"].clone();
+    assert_eq!(ended["status"], "completed");
+    assert_eq!(ended["usage"]["output_tokens"], 9);
+    assert_eq!(ended["output"][0]["content"][0]["text"], "The gateway answers: all is well, 世界é");
+    let whole = ask(RESPONSES, "responses", "hi").json();
+    assert_eq!(whole["output"][0]["content"], ended["output"][0]["content"]);
+    let short = ask(RESPONSES, "responses", "#[truncated]").json();
+    assert_eq!(
+        (&short["status"], &short["incomplete_details"]["reason"]),
+        (&json!("incomplete"), &json!("max_output_tokens"))
+    );
+}
+
+#[test]
+fn a_gemini_stream() {
+    let reply = stream(GEMINI_STREAM, "gemini", "hi");
+    assert_eq!(reply.ending, Ending::Whole);
+    let frames = reply.frames();
+    assert_eq!(outline(&frames), words("9*content \"STOP\""));
+    assert_eq!(frames[9].json().expect("JSON")["usageMetadata"]["candidatesTokenCount"], 9);
+    let whole = ask(GEMINI, "gemini", "hi").json();
+    assert_eq!(whole["candidates"][0]["content"]["parts"][0]["text"], reply.deltas().concat());
+    assert_eq!(whole["modelVersion"], "model-1");
+    let limited = ask(GEMINI, "gemini", "#[429]");
+    assert_eq!((limited.status, &limited.json()["error"]["status"]), (429, &json!("RESOURCE_EXHAUSTED")));
+}
+
+#[test]
+fn every_stream_can_end_without_a_finish() {
+    for path in STREAMS {
+        let eof = stream(path, "eof", "#[sse-eof=2]");
+        assert_eq!((&eof.ending, eof.deltas().len()), (&Ending::Whole, 2), "{path}");
+        let whole = outline(&stream(path, "eof", "hi").frames());
+        let seen = outline(&eof.frames());
+        assert_eq!(seen, whole[..seen.len()], "{path}");
+        let cut = stream(path, "eof", "#[sse-cut=2]");
+        assert_eq!((&cut.ending, cut.deltas().len()), (&Ending::Cut, 2), "{path}");
+        let void = stream(path, "eof", "#[sse-void]");
+        assert_eq!((void.status, &void.ending, void.body.len()), (200, &Ending::Whole, 0), "{path}");
+    }
+}
+
+#[test]
+fn errors_inside_a_stream_come_in_three_forms() {
+    for path in STREAMS {
+        let [event, text, raw] = ["sse-error", "sse-error-text", "sse-error-raw"]
+            .map(|name| stream(path, "forms", &format!("#[{name}=1]")).text().to_owned());
+        assert!(text.ends_with("\n\ndata: upstream connect error or disconnect/reset before headers\n\n"), "{path}");
+        let last = |text: &str| text.trim_end().rsplit("\n\n").next().expect("a frame").to_owned();
+        assert!(last(&event).ends_with(&last(&raw)), "{path}");
+        assert!(last(&raw).starts_with('{') && !last(&event).starts_with('{'), "{path}");
+    }
+}
+
+#[test]
+fn a_stream_that_starts_again_says_everything_once_more() {
+    for path in STREAMS {
+        let reply = stream(path, "again", "#[sse-again=2]");
+        assert_eq!(reply.ending, Ending::Whole);
+        assert_eq!(reply.deltas().concat(), "The gatewayThe gateway answers: all is well, 世界é", "{path}");
+    }
+}
+
+#[test]
+fn an_idle_stream_only_pings() {
+    let mut line = Line::open();
+    line.send("POST", ANTHROPIC, &[("x-drill-id", "idle")], prompt("#[sse-idle=1]", true).as_bytes());
+    line.give_up_after(Duration::from_millis(90));
+    let early = line.receive().expect("a response");
+    assert_eq!((&early.ending, early.deltas().len()), (&Ending::Silent, 1));
+    // A reader that waits longer than a ping's pause is never left alone, so that it has to leave by itself.
+    let mut line = Line::open();
+    line.send("POST", OPENAI, &[("x-drill-id", "idle")], prompt("#[sse-idle=1]", true).as_bytes());
+    let pings = line.count_until(": keep-alive", 3);
+    assert_eq!(pings, 3);
+}
+
+#[test]
+fn the_first_content_can_be_late() {
+    let started = Instant::now();
+    let reply = stream(OPENAI, "first", "#[sse-first=200]");
+    assert_eq!(reply.deltas().len(), 9);
+    assert!(started.elapsed() >= Duration::from_millis(200));
+}
+
+#[test]
+fn truncated_streams_say_so() {
+    for (path, expected) in [(OPENAI, "length"), (ANTHROPIC, "max_tokens"), (GEMINI_STREAM, "MAX_TOKENS")] {
+        let reply = stream(path, "truncated", "#[truncated]");
+        assert_eq!(reply.deltas().len(), 3, "{path}");
+        assert!(reply.text().contains(&format!("\"{expected}\"")), "{path}");
+    }
+}
+
+#[test]
+fn an_answer_goes_on_from_what_the_assistant_has_said() {
+    for path in STREAMS {
+        let role = if path == GEMINI_STREAM { "model" } else { "assistant" };
+        let said = |marker, text| post(path, "prefill", &turns(path, &[("user", marker), (role, text)], true));
+        let reply = said("hi", "The gateway");
+        assert_eq!(reply.deltas().concat(), " answers: all is well, 世界é", "{path}");
+        let reply = said("#[sse-cut=2]", "The gateway");
+        assert_eq!(reply.deltas().concat(), " answers:", "{path}");
+        let reply = said("hi", "Something else");
+        assert_eq!(reply.deltas().len(), 9, "{path}");
+    }
 }
