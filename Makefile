@@ -106,6 +106,7 @@ python: $(VENV)/.built ## build the Python package into .venv
 
 wasm: $(NODE)/node_modules/.package-lock.json ## build the package reprieve-wasm in place
 	@rustup target list --installed | grep -q wasm32-unknown-unknown || rustup target add wasm32-unknown-unknown
+	@rustup component list --installed | grep -q rust-src || rustup component add rust-src || true
 	node $(WASM)/build.mjs
 
 node: wasm ## build the package reprieve in place, with the addon of this platform

@@ -24,7 +24,16 @@ const MANGLED = { mangleProps: /^_[a-z]/, mangleCache: {} };
 /** ES modules for browsers and edge runtimes, minified: `entries` is a list of files. */
 export async function modules(outdir, entries) {
   const external = ["./reprieve.wasm", "./reprieve.wasm?module", "node:*"];
-  return build({ ...COMMON, ...MANGLED, entryPoints: entries, outdir, external, format: "esm", minify: true, splitting: true });
+  return build({
+    ...COMMON,
+    ...MANGLED,
+    entryPoints: entries,
+    outdir,
+    external,
+    format: "esm",
+    minify: true,
+    splitting: true,
+  });
 }
 
 /**
@@ -41,7 +50,8 @@ export async function commonJs(outdir, entries, apart = []) {
   };
   await build({ ...options, ...shared });
   const built = await build({ ...options, entryPoints: entries, plugins: [await withSharedDriver(apart)] });
-  if (apart.length > 0) await build({ ...options, entryPoints: apart.map(({ file, name }) => ({ in: file, out: name })) });
+  if (apart.length > 0)
+    await build({ ...options, entryPoints: apart.map(({ file, name }) => ({ in: file, out: name })) });
   writeFileSync(`${cjs}package.json`, '{ "type": "commonjs" }\n');
   mkdirSync(`${outdir}node`, { recursive: true });
   for (const { entryPoint, exports } of await faces(entries)) {
@@ -60,8 +70,21 @@ async function sharedDriver() {
 
 /** The names that files export. */
 async function faces(entryPoints) {
-  const plugins = [{ name: "leave", setup: (bundle) => bundle.onResolve({ filter: /\.(node|wasm)|wasm-engine/ }, () => ({ external: true })) }];
-  const { metafile } = await build({ ...COMMON, entryPoints, outdir: "x", format: "esm", platform: "node", write: false, plugins });
+  const plugins = [
+    {
+      name: "leave",
+      setup: (bundle) => bundle.onResolve({ filter: /\.(node|wasm)|wasm-engine/ }, () => ({ external: true })),
+    },
+  ];
+  const { metafile } = await build({
+    ...COMMON,
+    entryPoints,
+    outdir: "x",
+    format: "esm",
+    platform: "node",
+    write: false,
+    plugins,
+  });
   return Object.values(metafile.outputs).filter(({ entryPoint }) => entryPoint);
 }
 
@@ -76,7 +99,10 @@ async function withSharedDriver(apart) {
     setup(bundle) {
       bundle.onResolve({ filter: /^\.\/driver\.js$/ }, ({ path }) => ({ path, external: true }));
       bundle.onResolve({ filter: /\/driver\/(index|testing)\.js$/ }, ({ path }) => ({ path, namespace: "public" }));
-      bundle.onResolve({ filter: /\/driver\/\w+\.js$|\.\/choose\.js$/ }, () => ({ path: "./driver.js", external: true }));
+      bundle.onResolve({ filter: /\/driver\/\w+\.js$|\.\/choose\.js$/ }, () => ({
+        path: "./driver.js",
+        external: true,
+      }));
       for (const { name } of apart) {
         bundle.onResolve({ filter: new RegExp(`^\\./${name}\\.js$`) }, ({ path }) => ({ path, external: true }));
       }

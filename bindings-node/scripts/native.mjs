@@ -37,12 +37,17 @@ module.exports = require(file);
 
 /** One line of JSON for each function, class and its methods. */
 function declarations(lines) {
-  const written = lines.trim().split("\n").map((line) => JSON.parse(line));
+  const written = lines
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
   const methods = new Map(written.filter(({ kind }) => kind === "impl").map(({ name, def }) => [name, def]));
   return asEngineTypes(
     written
       .filter(({ kind }) => kind === "struct" || kind === "fn")
-      .map(({ kind, name, def }) => (kind === "fn" ? `export ${def}\n` : `export class ${name} {\n${methods.get(name)}\n}\n`))
+      .map(({ kind, name, def }) =>
+        kind === "fn" ? `export ${def}\n` : `export class ${name} {\n${methods.get(name)}\n}\n`,
+      )
       .join(""),
   );
 }

@@ -17,7 +17,14 @@ export function cargo(args, env = {}) {
 }
 
 // Named one by one: with all of them the module asks for what no engine has yet.
-const FEATURES = ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
+const FEATURES = [
+  "bulk-memory",
+  "multivalue",
+  "mutable-globals",
+  "nontrapping-float-to-int",
+  "reference-types",
+  "sign-ext",
+];
 
 /** Makes a wasm module small. */
 export function optimize(module, out, options = ["--strip-producers"]) {

@@ -39,8 +39,14 @@ const loaded = {
   "the module": [module.length, gzipped(module)],
 };
 
-print(["loaded", "bytes", "gzipped", "limit"], Object.entries(loaded).map(([name, sizes]) => [name, ...sizes, LIMITS[name] ?? ""]));
-print(["section of the module", "bytes", "gzipped"], sections(module).map(({ name, bytes }) => [name, bytes.length, gzipped(bytes)]));
+print(
+  ["loaded", "bytes", "gzipped", "limit"],
+  Object.entries(loaded).map(([name, sizes]) => [name, ...sizes, LIMITS[name] ?? ""]),
+);
+print(
+  ["section of the module", "bytes", "gzipped"],
+  sections(module).map(({ name, bytes }) => [name, bytes.length, gzipped(bytes)]),
+);
 
 // The same module with its names kept, to say whose code it is.
 const named = `${WASM}gen/named.wasm`;
@@ -63,7 +69,11 @@ function groupOf(name) {
   const plain = name.replaceAll(/\[[0-9a-f]+\]|::h[0-9a-f]{16}/g, "");
   const own = plain.match(/reprieve::\w+(::[a-z]\w*)?/)?.[0];
   if (/serde|erialize/.test(plain)) return own ? `serde, for ${own}` : "serde";
-  return own ?? plain.match(/\b(core|alloc|std|dlmalloc|wasm_bindgen|compiler_builtins|zmij|itoa|memchr)(::\w+)?/)?.[0] ?? plain;
+  return (
+    own ??
+    plain.match(/\b(core|alloc|std|dlmalloc|wasm_bindgen|compiler_builtins|zmij|itoa|memchr)(::\w+)?/)?.[0] ??
+    plain
+  );
 }
 
 function print(header, rows) {

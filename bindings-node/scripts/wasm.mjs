@@ -1,6 +1,20 @@
 /** Reads what a wasm module is made of. */
 
-const SECTIONS = ["custom", "types", "imports", "functions", "tables", "memory", "globals", "exports", "start", "elements", "code", "data", "data count"];
+const SECTIONS = [
+  "custom",
+  "types",
+  "imports",
+  "functions",
+  "tables",
+  "memory",
+  "globals",
+  "exports",
+  "start",
+  "elements",
+  "code",
+  "data",
+  "data count",
+];
 
 /** The sections with their bytes, in order. */
 export function sections(module) {

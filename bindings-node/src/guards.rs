@@ -65,7 +65,7 @@ impl Guards {
 
     #[napi(catch_unwind)]
     pub fn describe(&self, now: f64) -> String {
-        self.lock().describe(wire::moment(now)).to_string()
+        self.lock().describe(wire::moment(now))
     }
 
     #[napi(catch_unwind)]
@@ -111,7 +111,7 @@ impl Run {
 
     #[napi(catch_unwind)]
     pub fn report(&self) -> String {
-        self.lock().report().to_string()
+        self.lock().report()
     }
 
     #[napi(catch_unwind)]

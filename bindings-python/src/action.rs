@@ -151,7 +151,7 @@ impl Action {
 
     /// The action as JSON, the same in every language.
     fn to_json(&self) -> String {
-        self.action.to_value(&self.policy).to_string()
+        self.action.to_json(&self.policy)
     }
 
     fn __repr__(&self) -> String {

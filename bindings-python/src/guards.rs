@@ -52,7 +52,7 @@ impl Guards {
     /// What is open, cooling, benched or spent, as JSON.
     #[pyo3(signature = (now_ns=None))]
     fn describe(&self, now_ns: Option<u64>) -> String {
-        self.lock().describe(now_ns.map_or_else(now, Span::from_nanos)).to_string()
+        self.lock().describe(now_ns.map_or_else(now, Span::from_nanos))
     }
 
     /// The state of a target's breaker: `closed`, `open`, `half_open`, or nothing without a breaker.
@@ -99,7 +99,7 @@ impl Run {
 
     /// Counts and budget, as JSON.
     fn report(&self) -> String {
-        self.lock().report().to_string()
+        self.lock().report()
     }
 
     /// It was cancelled or has ended.

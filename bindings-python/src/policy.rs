@@ -77,8 +77,8 @@ impl Policy {
 
     /// `bounded`, `independent` or `refuse`.
     #[getter]
-    fn nested(&self) -> String {
-        self.0.to_value()["nested"].as_str().unwrap_or_default().to_owned()
+    fn nested(&self) -> &'static str {
+        self.0.nested.name()
     }
 
     /// The policy needs guards: a breaker, a retry budget, a cooldown or shedding is set.

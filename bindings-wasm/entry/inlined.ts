@@ -1,15 +1,16 @@
-/** The engine of the inlined module: compiled when it is first asked for. */
+/** The engine of the inlined module: inflated and compiled when it is first asked for. */
 import type { Engine } from "../../bindings-node/driver/engine.js";
-import base64 from "../gen/inlined.js";
+import { deflated, size } from "../gen/inlined.js";
 import { instantiate } from "./engine.js";
+import { inflate } from "./inflate.js";
 
 export function load(): Engine {
-  return instantiate(new WebAssembly.Module(decoded()));
+  return instantiate(new WebAssembly.Module(inflate(decoded(), size)));
 }
 
 // Not by `Uint8Array.from(text, ...)`: that iterates, and is ten times slower; a page would stutter.
-function decoded(): Uint8Array<ArrayBuffer> {
-  const text = atob(base64);
+function decoded(): Uint8Array {
+  const text = atob(deflated);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < bytes.length; i += 1) bytes[i] = text.charCodeAt(i);
   return bytes;

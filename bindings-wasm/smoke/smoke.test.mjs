@@ -69,6 +69,19 @@ test("workerd, which compiles nothing", async () => {
   }
 });
 
+test("what is packed", async (t) => {
+  for (const name of ["bindings-node", "bindings-wasm"]) {
+    const folder = fileURLToPath(new URL(`../../${name}`, import.meta.url));
+    await t.test(`publint finds nothing in ${name}`, () => assert.match(command(bin("publint"), folder), /All good/));
+    await t.test(`the types of ${name} are right`, () => {
+      // A wasm file is imported, never required.
+      const args = ["--pack", folder, "--profile", "node16", "--ignore-rules", "cjs-resolves-to-esm"];
+      const { status, stdout } = spawnSync(bin("attw"), args, { encoding: "utf8" });
+      assert.equal(status, 0, stdout);
+    });
+  }
+});
+
 const executablePath = ["/usr/bin/chromium", "/usr/bin/google-chrome"].find(existsSync);
 
 test("Chromium", { skip: !executablePath && "no chromium is installed" }, async (t) => {

@@ -49,7 +49,7 @@ impl Guards {
 
     #[wasm_bindgen]
     pub fn describe(&self, now: f64) -> String {
-        self.borrow().describe(wire::moment(now)).to_string()
+        self.borrow().describe(wire::moment(now))
     }
 
     #[wasm_bindgen(js_name = breakerState)]
@@ -105,7 +105,7 @@ impl Run {
 
     #[wasm_bindgen]
     pub fn report(&self) -> String {
-        self.borrow().report().to_string()
+        self.borrow().report()
     }
 
     #[wasm_bindgen]

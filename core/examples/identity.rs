@@ -78,7 +78,7 @@ fn play(script: &Value) -> String {
 
 impl Player {
     fn new(script: &Value) -> Player {
-        let written = Input::from_json(&script["policy"].to_string()).expect("a policy is JSON");
+        let written = Input::parse(&script["policy"].to_string()).expect("a policy is JSON");
         let policy = Policy::default().replace(&written, None).expect("the generator writes valid policies");
         let seed = script["seed"].as_str().and_then(|s| s.parse().ok()).expect("a seed is decimal text");
         let run = script.get("run").map(|run| Run::new(RunConfig::from_json(&run.to_string()).expect("a run")));
@@ -108,7 +108,7 @@ impl Player {
             }
             _ => Some(self.snapshot(now, step)),
         };
-        let said = action.as_ref().map_or_else(|| "misuse".into(), |a| a.to_value(self.call.policy()).to_string());
+        let said = action.as_ref().map_or_else(|| "misuse".into(), |a| a.to_json(self.call.policy()));
         self.stream.push_str(&said);
         self.stream.push('\n');
         action

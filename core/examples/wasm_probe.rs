@@ -31,7 +31,7 @@ fn exercise(bytes: &[u8]) -> usize {
 }
 
 fn skill(text: &str) -> String {
-    let manifests = Input::from_json(text).unwrap_or(Input::Null);
+    let manifests = Input::parse(text).unwrap_or(Input::Null);
     Policy::for_skill(text, &manifests, None).map_or_else(|e| e.to_string(), |policy| policy.to_json())
 }
 
@@ -61,8 +61,8 @@ fn call(text: &str) -> Vec<String> {
     let _ = call.cancel(now);
     let mut lines = call.take_lines();
     lines.extend(call.take_events());
-    lines.push(guards.describe(now).to_string());
-    lines.push(run.report().to_string());
+    lines.push(guards.describe(now));
+    lines.push(run.report());
     lines
 }
 

@@ -105,8 +105,10 @@ mod call;
 pub mod failure;
 pub mod guard;
 pub mod jitter;
+pub mod json;
 pub mod policy;
 mod span;
+mod text;
 pub mod trace;
 pub mod wire;
 

@@ -17,12 +17,11 @@ pub use surface::{
     mask, moment, nanos, policy, report, run, says, take_transitions, texts,
 };
 
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, json};
-
 use crate::action::{Action, Outcome, Redeliver, Stop};
 use crate::failure::{Failure, classify};
 use crate::guard::{RunConfig, Transition, Usage};
+use crate::json::at::{At, Read};
+use crate::json::{self, Fields, Json};
 use crate::trace::Ids;
 use crate::{Evidence, Policy, Span};
 
@@ -36,65 +35,6 @@ pub struct WireError {
     pub why: String,
 }
 
-/// A duration as text with a unit, or as whole nanoseconds.
-#[derive(Clone, Copy, Default)]
-struct WireSpan(Span);
-
-impl<'de> Deserialize<'de> for WireSpan {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WireSpan, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Nanos(u64),
-            Text(String),
-        }
-        match Written::deserialize(deserializer)? {
-            Written::Nanos(ns) => Ok(WireSpan(Span::from_nanos(ns))),
-            Written::Text(text) => Span::parse_any(&text).map(WireSpan).map_err(serde::de::Error::custom),
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Empty {}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WireOutcome {
-    success: Option<Empty>,
-    failure: Option<Failure>,
-    evidence: Option<Evidence>,
-    #[serde(default)]
-    delivered: u64,
-    #[serde(default)]
-    delivering: WireSpan,
-    retry_if: Option<bool>,
-    backoff: Option<WireSpan>,
-    usage: Option<WireUsage>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WireUsage {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    cost: Option<f64>,
-    currency: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WireRun {
-    attempts: Option<u64>,
-    tokens: Option<u64>,
-    cost: Option<f64>,
-    deadline: Option<WireSpan>,
-    #[serde(default)]
-    estimate_tokens: u64,
-    estimate_cost: Option<f64>,
-}
-
 impl Outcome {
     /// Reads an outcome: `success`, `failure` (already classified) or `evidence` (to be classified with the policy's
     /// rules), and beside it `delivered`, `delivering`, `retry_if`, `backoff`, `usage`.
@@ -102,20 +42,27 @@ impl Outcome {
     /// # Errors
     /// [`WireError`] for what is not JSON or not an outcome.
     pub fn from_json(text: &str, policy: &Policy) -> Result<Outcome, WireError> {
-        let wire: WireOutcome = read("outcome", text)?;
-        let failure = match (wire.success, wire.failure, wire.evidence) {
-            (Some(Empty {}), None, None) => None,
+        read("outcome", text, |at| Outcome::read(at, policy))
+    }
+
+    fn read(at: &At<'_>, policy: &Policy) -> Read<Outcome> {
+        let fields = at.object(&OUTCOME)?;
+        let success = fields.maybe("success", |at| at.object(&[]).map(drop))?;
+        let failure = fields.maybe("failure", Failure::read)?;
+        let evidence = fields.maybe("evidence", Evidence::read)?;
+        let failure = match (success, failure, evidence) {
+            (Some(()), None, None) => None,
             (None, Some(failure), None) => Some(failure),
             (None, None, Some(evidence)) => Some(classify(&evidence, &policy.rules)),
-            _ => return Err(refuse("outcome", "it takes one of success, failure, evidence")),
+            _ => return Err(at.refuse("one of success, failure, evidence")),
         };
         Ok(Outcome {
             failure,
-            delivered: wire.delivered,
-            delivering: wire.delivering.0,
-            usage: wire.usage.map(WireUsage::into_usage).transpose()?,
-            retry_if: wire.retry_if,
-            backoff: wire.backoff.map(|b| b.0),
+            delivered: fields.maybe("delivered", At::big)?.unwrap_or(0),
+            delivering: fields.maybe("delivering", At::nanos)?.unwrap_or(Span::ZERO),
+            usage: fields.maybe("usage", used)?,
+            retry_if: fields.maybe("retry_if", At::flag)?,
+            backoff: fields.maybe("backoff", At::nanos)?,
         })
     }
 }
@@ -127,13 +74,13 @@ impl Failure {
     /// # Errors
     /// [`WireError`] for an unknown kind or field.
     pub fn from_json(text: &str) -> Result<Failure, WireError> {
-        read("failure", text)
+        read("failure", text, Failure::read)
     }
 
     /// The failure as JSON, as [`Failure::from_json`] reads it.
     #[must_use]
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+        json::object(|out| self.write(out))
     }
 }
 
@@ -144,7 +91,7 @@ impl Ids {
     /// # Errors
     /// [`WireError`] for an unknown field or a value of another type.
     pub fn from_json(text: &str) -> Result<Ids, WireError> {
-        read("ids", text)
+        read("ids", text, Ids::read)
     }
 }
 
@@ -152,17 +99,13 @@ impl Transition {
     /// A breaker's change of state as one record line; `at_ms` is on the driver's clock.
     #[must_use]
     pub fn to_json(&self) -> String {
-        #[derive(Serialize)]
-        struct Line<'a> {
-            record: &'static str,
-            key: &'a str,
-            from: &'static str,
-            to: &'static str,
-            at_ms: u64,
-        }
-        let (from, to) = (self.from.name(), self.to.name());
-        let line = Line { record: "breaker", key: &self.key, from, to, at_ms: self.at.as_millis_rounded() };
-        serde_json::to_string(&line).unwrap_or_default()
+        json::object(|out| {
+            out.text("record", "breaker");
+            out.text("key", self.key.as_str());
+            out.text("from", self.from.name());
+            out.text("to", self.to.name());
+            out.number("at_ms", self.at.as_millis_rounded());
+        })
     }
 }
 
@@ -172,7 +115,7 @@ impl Evidence {
     /// # Errors
     /// [`WireError`] for an unknown field or a value of another type.
     pub fn from_json(text: &str) -> Result<Evidence, WireError> {
-        read("evidence", text)
+        read("evidence", text, Evidence::read)
     }
 }
 
@@ -183,87 +126,103 @@ impl RunConfig {
     /// # Errors
     /// [`WireError`] for an unknown field or a bad value.
     pub fn from_json(text: &str) -> Result<RunConfig, WireError> {
-        let wire: WireRun = read("run", text)?;
-        Ok(RunConfig {
-            attempts: wire.attempts,
-            tokens: wire.tokens,
-            cost_nanos: wire.cost.map(|c| billionths("run", "cost", c)).transpose()?,
-            deadline: wire.deadline.map(|d| d.0),
-            estimate_tokens: wire.estimate_tokens,
-            estimate_cost_nanos: billionths("run", "estimate_cost", wire.estimate_cost.unwrap_or(0.0))?,
+        read("run", text, |at| {
+            let fields = at.object(&RUN)?;
+            Ok(RunConfig {
+                attempts: fields.maybe("attempts", At::big)?,
+                tokens: fields.maybe("tokens", At::big)?,
+                cost_nanos: fields.maybe("cost", money)?,
+                deadline: fields.maybe("deadline", At::nanos)?,
+                estimate_tokens: fields.maybe("estimate_tokens", At::big)?.unwrap_or(0),
+                estimate_cost_nanos: fields.maybe("estimate_cost", money)?.unwrap_or(0),
+            })
         })
     }
 }
 
-impl WireUsage {
-    fn into_usage(self) -> Result<Usage, WireError> {
-        Ok(Usage {
-            input_tokens: self.input_tokens,
-            output_tokens: self.output_tokens,
-            cost_nanos: self.cost.map(|c| billionths("usage", "cost", c)).transpose()?,
-            currency: self.currency,
-        })
-    }
+const OUTCOME: [&str; 8] =
+    ["success", "failure", "evidence", "delivered", "delivering", "retry_if", "backoff", "usage"];
+const USAGE: [&str; 4] = ["input_tokens", "output_tokens", "cost", "currency"];
+const RUN: [&str; 6] = ["attempts", "tokens", "cost", "deadline", "estimate_tokens", "estimate_cost"];
+
+fn used(at: &At<'_>) -> Read<Usage> {
+    let fields = at.object(&USAGE)?;
+    Ok(Usage {
+        input_tokens: fields.maybe("input_tokens", At::big)?,
+        output_tokens: fields.maybe("output_tokens", At::big)?,
+        cost_nanos: fields.maybe("cost", money)?,
+        currency: fields.maybe("currency", At::words)?,
+    })
 }
 
 /// Money as billionths, ties to even.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be finite, positive and small")]
-fn billionths(what: &'static str, field: &str, amount: f64) -> Result<u64, WireError> {
-    if (0.0..=1e9).contains(&amount) {
-        Ok((amount * 1e9).round_ties_even() as u64)
-    } else {
-        Err(refuse(what, format!("{field}: {amount} is not allowed; it takes an amount from 0 to 1e9")))
-    }
+fn money(at: &At<'_>) -> Read<u64> {
+    at.parts(0, 1_000_000_000, 1e9)
 }
 
-fn read<'a, T: Deserialize<'a>>(what: &'static str, text: &'a str) -> Result<T, WireError> {
-    serde_json::from_str(text).map_err(|error| refuse(what, error.to_string()))
+/// Reads JSON; whatever is refused in it is told as one error.
+fn read<T>(what: &'static str, text: &str, reader: impl for<'a> FnOnce(&'a At<'a>) -> Read<T>) -> Result<T, WireError> {
+    let tree = Json::parse(text).map_err(|error| WireError { what, why: error.to_string() })?;
+    reader(&At::root(what, &tree, None)).map_err(|error| WireError { what, why: error.to_string() })
 }
 
 /// A seed as text, which carries a whole u64 where numbers cannot.
 fn seed_of(text: &str) -> Result<u64, Refused> {
-    text.parse().map_err(|_| Refused::value("seed", &json!(text), &"a whole number from 0 to 2^64 - 1"))
-}
-
-fn refuse(what: &'static str, why: impl Into<String>) -> WireError {
-    WireError { what, why: why.into() }
+    let refused = || Refused::value("seed", &Json::Text(text.into()), &"a whole number from 0 to 2^64 - 1");
+    text.parse().map_err(|_| refused())
 }
 
 impl Action {
     /// The action as JSON, with durations in nanoseconds and targets by their id: `{"retry": {"after_ns": ...,
     /// "reason": "timeout"}}`, `"done"`.
     #[must_use]
-    pub fn to_value(&self, policy: &Policy) -> Value {
+    pub fn to_json(&self, policy: &Policy) -> String {
         let id = |target: usize| policy.targets[target].id.as_str();
-        match self {
-            Action::Ask(_) => json!("ask"),
+        let word = match self {
+            Action::Ask(_) => "ask",
+            Action::Pending => "pending",
+            Action::Ignored => "ignored",
+            Action::Done => "done",
             Action::Attempt { number, target, timeout } => {
-                json!({"attempt": {"number": number, "target": id(*target), "timeout_ns": timeout.as_nanos()}})
+                return named("attempt", |out| {
+                    out.count("number", *number);
+                    out.text("target", id(*target));
+                    out.number("timeout_ns", timeout.as_nanos());
+                });
             }
             Action::Retry { after, reason, redeliver } => {
-                with(json!({"after_ns": after.as_nanos(), "reason": reason.name()}), "retry", *redeliver)
+                return named("retry", |out| waiting(out, *after, reason.name(), *redeliver));
             }
             Action::Fallback { target, after, reason, redeliver } => {
-                let body = json!({"target": id(*target), "after_ns": after.as_nanos(), "reason": reason.name()});
-                with(body, "fallback", *redeliver)
+                return named("fallback", |out| {
+                    waiting(out, *after, reason.name(), *redeliver);
+                    out.text("target", id(*target));
+                });
             }
-            Action::Pending => json!("pending"),
-            Action::Ignored => json!("ignored"),
-            Action::Stop(Stop { reason, disposition, resume_in }) => json!({"stop": {
-                "reason": reason.name(),
-                "disposition": disposition.name(),
-                "resume_in_ns": resume_in.map(Span::as_nanos),
-            }}),
-            Action::Done => json!("done"),
-        }
+            Action::Stop(Stop { reason, disposition, resume_in }) => {
+                return named("stop", |out| {
+                    out.text("disposition", disposition.name());
+                    out.text("reason", reason.name());
+                    out.number("resume_in_ns", resume_in.map(Span::as_nanos));
+                });
+            }
+        };
+        format!("\"{word}\"")
     }
 }
 
-fn with(mut body: Value, name: &str, redeliver: Option<Redeliver>) -> Value {
-    match redeliver {
-        Some(Redeliver::Discard(items)) => body["discard"] = items.into(),
-        Some(Redeliver::Resume(items)) => body["resume"] = items.into(),
-        None => {}
+fn named(name: &str, fill: impl FnOnce(&mut Fields<'_>)) -> String {
+    json::object(|out| out.object(name, fill))
+}
+
+/// What a wait is; its fields are in the order of their names.
+fn waiting(out: &mut Fields<'_>, after: Span, reason: &str, redeliver: Option<Redeliver>) {
+    out.number("after_ns", after.as_nanos());
+    if let Some(Redeliver::Discard(items)) = redeliver {
+        out.number("discard", items);
     }
-    json!({name: body})
+    out.text("reason", reason);
+    if let Some(Redeliver::Resume(items)) = redeliver {
+        out.number("resume", items);
+    }
 }

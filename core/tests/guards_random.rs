@@ -239,7 +239,7 @@ fn a_run_conserves_what_it_counts() {
                 _ => {}
             }
             run = stored(&run);
-            let report = run.report();
+            let report: serde_json::Value = serde_json::from_str(&run.report()).expect("JSON");
             let seen = [&report["attempts"]["used"], &report["attempts"]["in_flight"], &report["tokens"]["used"]];
             assert_eq!(seen, [attempts, flying, tokens], "seed {seed} step {step}");
             assert_eq!(report["tokens"]["reserved"], 40 * flying, "seed {seed} step {step}");
@@ -271,7 +271,7 @@ fn extremes_saturate() {
     assert!(run.admit(Span::ZERO).is_ok());
     assert!(run.admit(Span::ZERO).is_err());
     run.used(Some(&Usage { input_tokens: Some(u64::MAX), output_tokens: Some(1), ..Usage::default() }));
-    assert_eq!(run.report()["tokens"]["used"], u64::MAX);
+    assert!(run.report().contains("\"tokens\":{\"used\":18446744073709551615,"), "{}", run.report());
 }
 
 /// Through its stored form and back, as between two workers.

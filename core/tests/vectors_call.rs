@@ -183,7 +183,7 @@ impl World {
     }
 
     fn seen(&self, action: &Action) -> Value {
-        action.to_value(self.call.policy())
+        serde_json::from_str(&action.to_json(self.call.policy())).expect("JSON")
     }
 
     /// Every line so far, as JSON. A copy writes them, so that asking twice shows the same.

@@ -29,7 +29,7 @@ fn every_case_is_classified_as_the_rules_say() {
 
 /// What differs between the case's expectation and what was decided.
 fn differences(case: &Value) -> Vec<String> {
-    let evidence: Evidence = serde_json::from_value(case["evidence"].clone()).expect("evidence");
+    let evidence = Evidence::from_json(&case["evidence"].to_string()).expect("evidence");
     let rules: Vec<Rule> = case["rules"].as_array().into_iter().flatten().map(rule).collect();
     let failure = classify(&evidence, &rules);
     let expect = case["expect"].as_object().expect("an object");

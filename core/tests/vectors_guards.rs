@@ -220,7 +220,7 @@ fn step_run(run: &mut Run, at: Span, word: &str, argument: &Value) -> Seen {
         "look" => {}
         other => panic!("a run does not know {other}"),
     }
-    let report = run.report();
+    let report: Value = serde_json::from_str(&run.report()).expect("JSON");
     for (word, part, field) in [
         ("attempts", "attempts", "used"),
         ("in_flight", "attempts", "in_flight"),

@@ -1,20 +1,19 @@
 //! How an answer ended: a success by its status that is none by what it says.
 
-use serde_json::Value;
-
 use super::Kind;
+use crate::json::Json;
 
-/// Where the common APIs say why an answer ended, as JSON pointers.
+/// Where the common APIs say why an answer ended, as paths.
 const REASONS: [&str; 9] = [
-    "/choices/0/finish_reason",
-    "/candidates/0/finishReason",
-    "/promptFeedback/blockReason",
-    "/stop_reason",
-    "/delta/stop_reason",
-    "/stopReason",
-    "/incomplete_details/reason",
-    "/response/incomplete_details/reason",
-    "/done_reason",
+    "choices/0/finish_reason",
+    "candidates/0/finishReason",
+    "promptFeedback/blockReason",
+    "stop_reason",
+    "delta/stop_reason",
+    "stopReason",
+    "incomplete_details/reason",
+    "response/incomplete_details/reason",
+    "done_reason",
 ];
 
 /// What the reasons mean. Sources: the API references of `OpenAI`, Anthropic, Google, AWS and `OpenRouter`.
@@ -42,18 +41,18 @@ const MEANINGS: [(Kind, &[&str]); 3] = [
 const CONTENTS: [&str; 3] = ["choices", "candidates", "content"];
 
 /// What the ending of an answer means, or `None` when it ended well or says nothing.
-pub(super) fn ending(document: &Value) -> Option<Kind> {
-    if document.pointer("/choices/0/message/refusal").is_some_and(Value::is_string) {
+pub(super) fn ending(document: &Json) -> Option<Kind> {
+    if document.find("choices/0/message/refusal").and_then(Json::as_str).is_some() {
         return Some(Kind::ContentFiltered);
     }
-    let blocked = document.pointer("/promptFeedback/blockReason").is_some_and(Value::is_string);
-    let reason = REASONS.iter().filter_map(|path| document.pointer(path)?.as_str()).find_map(meaning);
+    let blocked = document.find("promptFeedback/blockReason").and_then(Json::as_str).is_some();
+    let reason = REASONS.iter().filter_map(|path| document.find(path)?.as_str()).find_map(meaning);
     reason.or(blocked.then_some(Kind::ContentFiltered))
 }
 
 /// Whether a document is an answer with nothing in it.
-pub(super) fn is_empty(document: &Value) -> bool {
-    CONTENTS.iter().any(|key| document.get(key).and_then(Value::as_array).is_some_and(Vec::is_empty))
+pub(super) fn is_empty(document: &Json) -> bool {
+    CONTENTS.iter().any(|key| document.get(key).and_then(Json::as_list).is_some_and(<[Json]>::is_empty))
 }
 
 fn meaning(reason: &str) -> Option<Kind> {

@@ -5,9 +5,8 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
-
 use super::{Body, Evidence, sse};
+use crate::json::Json;
 
 /// Longer bodies are not parsed (DESIGN §4): 1 MiB.
 pub(super) const LONGEST_BODY: usize = 1 << 20;
@@ -21,7 +20,7 @@ pub(super) enum Document<'a> {
     /// There is a body, and it is blank.
     Blank,
     /// A JSON document, perhaps from a frame of an event stream.
-    Json { value: Cow<'a, Value>, framed: bool },
+    Json { value: Cow<'a, Json>, framed: bool },
     /// A short plain text, which is the message itself.
     Plain { text: Cow<'a, str>, framed: bool },
 }
@@ -31,7 +30,7 @@ impl<'a> Document<'a> {
     pub(super) fn read(evidence: &'a Evidence) -> Document<'a> {
         match &evidence.body {
             None => Document::Nothing,
-            Some(Body::Json(Value::String(text))) => Document::of_text(text, None),
+            Some(Body::Json(Json::Text(text))) => Document::of_text(text, None),
             Some(Body::Json(value)) => Document::Json { value: Cow::Borrowed(value), framed: false },
             Some(Body::Text(text)) => Document::of_text(text, evidence.header("content-type")),
         }
@@ -46,9 +45,9 @@ impl<'a> Document<'a> {
             return Document::Blank;
         }
         if matches!(text.as_bytes()[0], b'{' | b'[' | b'"') {
-            match serde_json::from_str(text) {
+            match Json::parse(text) {
                 // A JSON string is a bare message, or a document that was encoded twice.
-                Ok(Value::String(inner)) => return Document::of_inner(inner),
+                Ok(Json::Text(inner)) => return Document::of_inner(inner),
                 Ok(value) => return Document::Json { value: Cow::Owned(value), framed: false },
                 Err(_) => {}
             }
@@ -57,8 +56,8 @@ impl<'a> Document<'a> {
     }
 
     fn of_inner(inner: String) -> Document<'a> {
-        match serde_json::from_str(&inner) {
-            Ok(value @ Value::Object(_)) => Document::Json { value: Cow::Owned(value), framed: false },
+        match Json::parse(&inner) {
+            Ok(value @ Json::Map(_)) => Document::Json { value: Cow::Owned(value), framed: false },
             _ => Document::plain(Cow::Owned(inner), None),
         }
     }
@@ -79,7 +78,7 @@ impl<'a> Document<'a> {
     }
 
     /// The JSON document, if it is one.
-    pub(super) fn json(&self) -> Option<&Value> {
+    pub(super) fn json(&self) -> Option<&Json> {
         if let Document::Json { value, .. } = self { Some(value) } else { None }
     }
 }
@@ -88,9 +87,9 @@ impl<'a> Document<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct ErrorBody<'d> {
     /// The object with the error's fields.
-    pub object: &'d Map<String, Value>,
+    pub object: &'d Json,
     /// The object around it, or the same one.
-    pub outer: &'d Map<String, Value>,
+    pub outer: &'d Json,
     /// The name of the event stream's member that holds it, such as `throttlingException`.
     pub member: Option<&'d str>,
     /// The document says itself that it is an error; a top-level object is one only under an error status.
@@ -108,14 +107,14 @@ const WORDS: [&str; 4] = ["code", "message", "msg", "Code"];
 
 impl<'d> ErrorBody<'d> {
     /// Finds the error in a document.
-    pub(super) fn find(document: &'d Value) -> Option<ErrorBody<'d>> {
+    pub(super) fn find(document: &'d Json) -> Option<ErrorBody<'d>> {
         let outer = object_of(document)?;
         let mut found = ErrorBody { object: outer, outer, member: None, explicit: says_error(outer) };
         for _ in 0..DEEPEST {
             let Some((key, inner)) = found.step() else { break };
             let response = key == "response";
             // A `response` without an error inside is an answer, not a wrapped error.
-            if response && inner.get("error").is_none_or(Value::is_null) {
+            if response && inner.get("error").is_none_or(Json::is_null) {
                 break;
             }
             let member = key.ends_with("Exception").then_some(key);
@@ -125,42 +124,45 @@ impl<'d> ErrorBody<'d> {
     }
 
     /// One step inwards: the first holder that holds an object.
-    fn step(&self) -> Option<(&'d str, &'d Map<String, Value>)> {
-        let held = |keys: &[&'d str]| keys.iter().find_map(|key| Some((*key, object_of(self.object.get(*key)?)?)));
-        let silent = !WORDS.iter().any(|key| self.object.contains_key(*key));
+    fn step(&self) -> Option<(&'d str, &'d Json)> {
+        let held = |keys: &[&'d str]| keys.iter().find_map(|key| Some((*key, object_of(self.object.get(key)?)?)));
+        let silent = !WORDS.iter().any(|key| self.object.get(key).is_some());
         held(&HOLDERS).or_else(|| held(&SILENT_HOLDERS).filter(|_| silent)).or_else(|| {
-            let (key, value) = self.object.iter().next().filter(|_| self.object.len() == 1)?;
-            key.ends_with("Exception").then_some((key.as_str(), value.as_object()?))
+            let [(key, value)] = self.object.as_map()? else { return None };
+            key.ends_with("Exception").then_some((key.as_str(), map(value)?))
         })
     }
 
     /// The first of `keys` that is a field of the error, or of the object around it.
-    pub(super) fn field(&self, keys: &[&str]) -> Option<&'d Value> {
-        keys.iter().find_map(|key| self.object.get(*key)).or_else(|| keys.iter().find_map(|key| self.outer.get(*key)))
+    pub(super) fn field(&self, keys: &[&str]) -> Option<&'d Json> {
+        keys.iter().find_map(|key| self.object.get(key)).or_else(|| keys.iter().find_map(|key| self.outer.get(key)))
     }
 
     /// Google's `details`: objects with an `@type`.
-    pub(super) fn details(&self) -> impl Iterator<Item = (&'d str, &'d Map<String, Value>)> + use<'d> {
-        let list = self.object.get("details").and_then(Value::as_array);
+    pub(super) fn details(&self) -> impl Iterator<Item = (&'d str, &'d Json)> + use<'d> {
+        let list = self.object.get("details").and_then(Json::as_list);
         list.into_iter().flatten().filter_map(|detail| {
-            let detail = detail.as_object()?;
+            let detail = map(detail)?;
             Some((detail.get("@type")?.as_str()?.rsplit('.').next()?, detail))
         })
     }
 }
 
 /// The object itself, or the first of a list.
-fn object_of(value: &Value) -> Option<&Map<String, Value>> {
+fn object_of(value: &Json) -> Option<&Json> {
     match value {
-        Value::Object(map) => Some(map),
-        Value::Array(list) => list.first()?.as_object(),
-        _ => None,
+        Json::List(items) => map(items.first()?),
+        _ => map(value),
     }
 }
 
+/// The value, if it is an object.
+fn map(value: &Json) -> Option<&Json> {
+    value.as_map().map(|_| value)
+}
+
 /// Whether a top-level object says of itself that it is an error.
-fn says_error(map: &Map<String, Value>) -> bool {
-    map.get("error").is_some_and(Value::is_string)
-        || map.get("type").and_then(Value::as_str) == Some("error")
-        || ["code", "__type"].iter().any(|key| map.get(*key).is_some_and(Value::is_string))
+fn says_error(map: &Json) -> bool {
+    let text = |key: &str| map.get(key).and_then(Json::as_str);
+    ["error", "code", "__type"].iter().any(|key| text(key).is_some()) || text("type") == Some("error")
 }

@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
 use super::Evidence;
 use super::body::{Document, ErrorBody};
+use crate::json::Json;
 
 /// Messages are cut here (DESIGN §4): 8 KiB, at a character's boundary.
 const LONGEST_MESSAGE: usize = 8 << 10;
@@ -27,7 +26,7 @@ pub(super) struct Facts<'a> {
     /// The status of the response, or the one an error body names where there is no better.
     pub status: Option<u16>,
     /// The JSON document of the body.
-    pub document: Option<&'a Value>,
+    pub document: Option<&'a Json>,
     /// The body is there and blank.
     pub blank: bool,
     /// The error in it.
@@ -106,7 +105,7 @@ fn codes<'a>(evidence: &'a Evidence, error: Option<ErrorBody<'a>>) -> Vec<Cow<'a
     let mut codes: Vec<Cow<str>> = evidence.provider_code.as_deref().map(Cow::Borrowed).into_iter().collect();
     let Some(error) = error else { return codes };
     codes.extend(error.details().filter_map(|(_, detail)| word(detail.get("reason")?)));
-    codes.extend(CODES.iter().filter_map(|key| word(error.object.get(*key)?)));
+    codes.extend(CODES.iter().filter_map(|key| word(error.object.get(key)?)));
     codes.extend(error.object.get("innererror").and_then(|inner| word(inner.get("code")?)));
     codes.extend(error.outer.get("code").and_then(word));
     // `{"error": "rate_limit_exceeded", "message": ...}`: a single word is a code, a sentence a message.
@@ -119,7 +118,7 @@ fn types<'a>(evidence: &'a Evidence, error: Option<ErrorBody<'a>>) -> Vec<&'a st
     types.extend(evidence.header("x-amzn-errortype").map(aws_name));
     if let Some(error) = error {
         types.extend(error.member);
-        types.extend(TYPES.iter().filter_map(|key| error.object.get(*key)?.as_str()).map(aws_name));
+        types.extend(TYPES.iter().filter_map(|key| error.object.get(key)?.as_str()).map(aws_name));
     }
     types
 }
@@ -131,10 +130,10 @@ fn aws_name(text: &str) -> &str {
 }
 
 /// A code, which may be a string or a whole number.
-fn word(value: &Value) -> Option<Cow<'_, str>> {
+fn word(value: &Json) -> Option<Cow<'_, str>> {
     match value {
-        Value::String(text) if !text.is_empty() && text.len() <= LONGEST_CODE => Some(Cow::Borrowed(text)),
-        Value::Number(number) if number.is_u64() => Some(Cow::Owned(number.to_string())),
+        Json::Text(text) if !text.is_empty() && text.len() <= LONGEST_CODE => Some(Cow::Borrowed(text)),
+        Json::Whole(number) => Some(Cow::Owned(number.to_string())),
         _ => None,
     }
 }
@@ -144,8 +143,8 @@ fn message<'a>(evidence: &'a Evidence, document: &'a Document<'a>, error: Option
         return Some(text);
     }
     let said = error.and_then(|error| {
-        let text = |key: &&str| Some(error.object.get(*key)?.as_str()?).filter(|text| !cut(text).trim().is_empty());
-        let around = || error.outer.get("message").and_then(Value::as_str);
+        let text = |key: &&str| Some(error.object.get(key)?.as_str()?).filter(|text| !cut(text).trim().is_empty());
+        let around = || error.outer.get("message").and_then(Json::as_str);
         MESSAGES.iter().find_map(text).or_else(|| error.outer.get("error")?.as_str()).or_else(around)
     });
     // An error that carries a provider's code and no body (gRPC) speaks with the provider's own words.

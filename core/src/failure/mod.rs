@@ -17,23 +17,20 @@ mod wire;
 pub use classify::classify;
 pub use kind::{Category, Kind, KindSet};
 
-use serde::{Deserialize, Serialize};
-
 use crate::Span;
+use crate::json::Json;
 
 /// The body of a response, in whatever form the driver has it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// Text, parsed by the core when it is JSON.
     Text(String),
     /// Already parsed JSON.
-    Json(serde_json::Value),
+    Json(Json),
 }
 
 /// The raw facts of one failed attempt. Everything is optional; the more there is, the better the classification.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
     /// The HTTP status.
     pub status: Option<u16>,

@@ -3,10 +3,10 @@
 //! A row applies only to the kinds it refines, so prose never contradicts a word: "rate limit" under a 401 changes
 //! nothing. Texts are searched in the provider's own message alone.
 
-use serde_json::Value;
-
 use super::facts::Facts;
 use super::{Kind, KindSet};
+use crate::json::Json;
+use crate::text::lowered;
 
 /// One meaning, the kinds it refines, and the phrases (lower case) that carry it.
 struct Row {
@@ -210,7 +210,7 @@ pub(super) fn refine(kind: Kind, facts: &Facts) -> Option<Kind> {
 }
 
 fn phrase(kind: Kind, message: &str) -> Option<Kind> {
-    let message = message.to_lowercase();
+    let message = lowered(message);
     if VAGUE_OR_LIMIT.contains(kind) && never_fits(&message) {
         return Some(Kind::ContextLengthExceeded);
     }
@@ -240,14 +240,18 @@ fn field(kind: Kind, facts: &Facts) -> Option<Kind> {
         return Some(window);
     }
     let metadata = |key: &str| error.object.get("metadata").and_then(|m| m.get(key));
-    let in_flight = || metadata("limit_source").and_then(Value::as_str).is_some_and(|s| s.contains("in_flight"));
+    let in_flight = || metadata("limit_source").and_then(Json::as_str).is_some_and(|s| s.contains("in_flight"));
     match kind {
         // OpenRouter: money that is only reserved by other calls comes back by itself.
         Kind::Billing if in_flight() => Some(Kind::RateLimit),
         // OpenRouter: a 403 that shows what was flagged is moderation.
         Kind::PermissionDenied if metadata("flagged_input").is_some() => Some(Kind::ContentFiltered),
         // Hugging Face: the time until the model is loaded.
-        Kind::Overloaded if error.field(&["estimated_time"]).is_some_and(Value::is_number) => Some(Kind::ModelNotReady),
+        Kind::Overloaded
+            if error.field(&["estimated_time"]).is_some_and(|n| matches!(n, Json::Whole(_) | Json::Number(_))) =>
+        {
+            Some(Kind::ModelNotReady)
+        }
         _ => None,
     }
 }
@@ -256,7 +260,7 @@ fn field(kind: Kind, facts: &Facts) -> Option<Kind> {
 fn quota_window(error: &super::body::ErrorBody) -> Option<Kind> {
     let mut window = None;
     for (name, detail) in error.details() {
-        let violations = detail.get("violations").and_then(Value::as_array).into_iter().flatten();
+        let violations = detail.get("violations").and_then(Json::as_list).into_iter().flatten();
         let metadata = detail.get("metadata").filter(|_| name == "ErrorInfo");
         for id in violations.chain(metadata).flat_map(quota_ids) {
             if ["perday", "perweek", "permonth", "1/d"].iter().any(|long| id.contains(long)) {
@@ -271,7 +275,7 @@ fn quota_window(error: &super::body::ErrorBody) -> Option<Kind> {
 }
 
 /// The ids of a violation or of an `ErrorInfo`, in lower case.
-fn quota_ids(holder: &Value) -> impl Iterator<Item = String> + '_ {
+fn quota_ids(holder: &Json) -> impl Iterator<Item = String> + '_ {
     let keys = ["quotaId", "quota_id", "quota_limit", "quota_unit"];
     keys.into_iter().filter_map(|key| Some(holder.get(key)?.as_str()?.to_ascii_lowercase()))
 }

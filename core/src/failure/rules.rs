@@ -3,6 +3,7 @@
 use super::error_type::TypeName;
 use super::facts::Facts;
 use super::{Rule, When};
+use crate::text::lowered;
 
 /// The first rule that holds.
 pub(super) fn first<'r>(rules: &'r [Rule], facts: &Facts) -> Option<&'r Rule> {
@@ -21,6 +22,6 @@ fn holds(when: &When, facts: &Facts) -> bool {
 
 /// Whether the provider's message or the error's own contains `part`, without case.
 fn says(part: &str, facts: &Facts) -> bool {
-    let part = part.to_lowercase();
-    [facts.message, facts.own_message].into_iter().flatten().any(|text| text.to_lowercase().contains(&part))
+    let part = lowered(part);
+    [facts.message, facts.own_message].into_iter().flatten().any(|text| lowered(text).contains(&part))
 }

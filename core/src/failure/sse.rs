@@ -4,10 +4,9 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
 use super::answer;
 use super::body::{Document, ErrorBody, LONGEST_PLAIN};
+use crate::json::Json;
 
 /// How a stream's first line begins: a field, a comment, or JSON where the gateway left `data:` out.
 const STARTS: [&str; 7] = ["data:", "event:", "id:", "retry:", ":", "{", "["];
@@ -20,11 +19,11 @@ pub(super) fn read(text: &str) -> Option<Document<'_>> {
         return None;
     }
     let mut frames = Frames { text };
-    let mut telling: Option<Value> = None;
+    let mut telling: Option<Json> = None;
     while let Some(frame) = frames.next() {
         let joined = frame.data();
-        match serde_json::from_str::<Value>(&joined) {
-            Ok(value @ (Value::Object(_) | Value::Array(_))) => {
+        match Json::parse(&joined) {
+            Ok(value @ (Json::Map(_) | Json::List(_))) => {
                 if ErrorBody::find(&value).is_some_and(|e| e.explicit) {
                     return Some(framed(value));
                 }
@@ -39,13 +38,13 @@ pub(super) fn read(text: &str) -> Option<Document<'_>> {
     Some(telling.map_or(Document::Nothing, framed))
 }
 
-fn framed(value: Value) -> Document<'static> {
+fn framed(value: Json) -> Document<'static> {
     Document::Json { value: Cow::Owned(value), framed: true }
 }
 
 /// An error event whose data is a bare text: the text is the message.
 fn message(data: Cow<str>) -> Document {
-    let text = serde_json::from_str(&data).map_or(data, Cow::Owned);
+    let text = if let Ok(Json::Text(text)) = Json::parse(&data) { Cow::Owned(text) } else { data };
     if text.len() > LONGEST_PLAIN { Document::Nothing } else { Document::Plain { text, framed: true } }
 }
 

@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-use serde::ser::SerializeStruct;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::{Map, Value};
-
-use super::{Category, DecidedBy, Failure, Kind, KindSet, RetryAfterSource};
+use super::{Body, Category, DecidedBy, Evidence, Failure, Kind, KindSet, RetryAfterSource};
 use crate::Span;
+use crate::json::at::{At, Read};
+use crate::json::{Fields, Json};
 
 macro_rules! names {
     ($type:ty: $($variant:ident $name:literal,)*) => {
@@ -132,104 +130,115 @@ impl fmt::Display for Failure {
     }
 }
 
-/// An object with every field, absent ones as `null`; `retry_after_ns` is in nanoseconds.
-impl Serialize for Failure {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Failure", 10)?;
-        object.serialize_field("kind", self.kind.name())?;
-        object.serialize_field("category", self.kind.category().name())?;
-        object.serialize_field("code", &self.code)?;
-        object.serialize_field("message", &self.message)?;
-        object.serialize_field("retry_after_ns", &self.retry_after.map(Span::as_nanos))?;
-        object.serialize_field("retry_after_source", &self.retry_after_source.map(RetryAfterSource::name))?;
-        object.serialize_field("decided_by", self.decided_by.name())?;
-        object.serialize_field("retry_forbidden", &self.retry_forbidden)?;
-        object.serialize_field("may_have_executed", &self.may_have_executed)?;
-        object.serialize_field("inner_trace", &self.inner_trace)?;
-        object.end()
+const FIELDS: [&str; 11] = [
+    "kind",
+    "category",
+    "code",
+    "message",
+    "retry_after",
+    "retry_after_ns",
+    "retry_after_source",
+    "decided_by",
+    "retry_forbidden",
+    "may_have_executed",
+    "inner_trace",
+];
+
+impl Failure {
+    /// Writes every field, absent ones as `null`; `retry_after_ns` is in nanoseconds.
+    pub(crate) fn write(&self, out: &mut Fields<'_>) {
+        out.text("kind", self.kind.name());
+        out.text("category", self.kind.category().name());
+        out.text("code", self.code.as_deref());
+        out.text("message", self.message.as_deref());
+        out.number("retry_after_ns", self.retry_after.map(Span::as_nanos));
+        out.text("retry_after_source", self.retry_after_source.map(RetryAfterSource::name));
+        out.text("decided_by", self.decided_by.name());
+        out.flag("retry_forbidden", self.retry_forbidden);
+        out.flag("may_have_executed", self.may_have_executed);
+        out.text("inner_trace", self.inner_trace.as_deref());
     }
-}
 
-/// Reads what [`Serialize`] writes, or a shorter object: only `kind` is required, the rest is as [`Failure::of`] has
-/// it. `retry_after` may be given as a duration such as `"2s"` in place of `retry_after_ns`.
-///
-/// ```
-/// use reprieve::{Failure, Span};
-/// let failure: Failure = serde_json::from_str(r#"{"kind": "rate_limit", "retry_after": "2s"}"#).unwrap();
-/// assert_eq!(failure.retry_after, Some(Span::from_secs(2)));
-/// let error = serde_json::from_str::<Failure>(r#"{"kind": "rate_limited"}"#).unwrap_err();
-/// assert!(error.to_string().starts_with("failure.kind: \"rate_limited\" is not allowed; allowed: timeout, "));
-/// ```
-impl<'de> Deserialize<'de> for Failure {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Failure, D::Error> {
-        let fields = Map::deserialize(deserializer)?;
-        read(&fields).map_err(de::Error::custom)
-    }
-}
-
-const FIELDS: &str = "kind, category, code, message, retry_after, retry_after_ns, retry_after_source, decided_by, \
-                      retry_forbidden, may_have_executed, inner_trace";
-
-fn read(fields: &Map<String, Value>) -> Result<Failure, String> {
-    let kind = fields.get("kind").unwrap_or(&Value::Null);
-    let kind = kind.as_str().and_then(Kind::from_name).ok_or_else(|| {
-        let names: Vec<&str> = Kind::all().map(Kind::name).collect();
-        refused("kind", kind, &names.join(", "))
-    })?;
-    let mut failure = Failure::of(kind);
-    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
-        set(&mut failure, name, value)?;
-    }
-    Ok(failure)
-}
-
-fn set(failure: &mut Failure, name: &str, value: &Value) -> Result<(), String> {
-    match name {
-        "kind" => {}
+    /// Reads what [`Failure::write`] writes, or a shorter object: only `kind` is required, the rest is as
+    /// [`Failure::of`] has it. `retry_after` may be given as a duration such as `"2s"` in place of `retry_after_ns`.
+    pub(crate) fn read(at: &At<'_>) -> Read<Failure> {
+        let fields = at.object(&FIELDS)?;
+        let mut failure = Failure::of(fields.need("kind", |at| at.kind(|_| true))?);
         // It follows from the kind; a different one is a damaged record.
-        "category" => {
-            let category = failure.kind.category().name();
-            (value == category).then_some(()).ok_or_else(|| refused(name, value, category))?;
+        let category = failure.category().name();
+        fields.maybe("category", |at| at.choice(&[(category, ())]))?;
+        failure.code = fields.maybe("code", At::words)?;
+        failure.message = fields.maybe("message", At::words)?;
+        failure.inner_trace = fields.maybe("inner_trace", At::words)?;
+        failure.retry_after = fields.maybe("retry_after", At::span)?;
+        if let Some(span) = fields.maybe("retry_after_ns", At::big)? {
+            failure.retry_after = Some(Span::from_nanos(span));
         }
-        "code" => failure.code = Some(text(name, value)?),
-        "message" => failure.message = Some(text(name, value)?),
-        "inner_trace" => failure.inner_trace = Some(text(name, value)?),
-        "retry_after" => {
-            let span = value.as_str().map(Span::parse).and_then(Result::ok);
-            failure.retry_after = Some(span.ok_or_else(|| refused(name, value, "a duration such as \"2s\""))?);
+        failure.retry_after_source = fields.maybe("retry_after_source", |at| named(at, RetryAfterSource::ALL))?;
+        if let Some(by) = fields.maybe("decided_by", |at| named(at, DecidedBy::ALL))? {
+            failure.decided_by = by;
         }
-        "retry_after_ns" => {
-            let ns = value.as_u64().ok_or_else(|| refused(name, value, "a whole number of nanoseconds"))?;
-            failure.retry_after = Some(Span::from_nanos(ns));
+        if let Some(forbidden) = fields.maybe("retry_forbidden", At::flag)? {
+            failure.retry_forbidden = forbidden;
         }
-        "retry_after_source" => {
-            failure.retry_after_source = Some(named(name, value, RetryAfterSource::ALL)?);
+        if let Some(executed) = fields.maybe("may_have_executed", At::flag)? {
+            failure.may_have_executed = executed;
         }
-        "decided_by" => failure.decided_by = named(name, value, DecidedBy::ALL)?,
-        "retry_forbidden" => failure.retry_forbidden = flag(name, value)?,
-        "may_have_executed" => failure.may_have_executed = flag(name, value)?,
-        _ => return Err(format!("failure.{name}: no such field; allowed: {FIELDS}")),
+        Ok(failure)
     }
-    Ok(())
 }
 
-fn refused(name: &str, value: &Value, allowed: &str) -> String {
-    format!("failure.{name}: {value} is not allowed; allowed: {allowed}")
+fn named<T: Copy>(at: &At<'_>, all: &[(T, &'static str)]) -> Read<T> {
+    at.index(all.len(), |i| all[i].1).map(|i| all[i].0)
 }
 
-fn text(name: &str, value: &Value) -> Result<String, String> {
-    value.as_str().map(str::to_owned).ok_or_else(|| refused(name, value, "a string"))
+const FACTS: [&str; 12] = [
+    "status",
+    "headers",
+    "body",
+    "provider_code",
+    "provider_type",
+    "error_types",
+    "os_code",
+    "message",
+    "in_stream",
+    "cancelled",
+    "inner_trace",
+    "wall_now_ms",
+];
+
+impl Evidence {
+    pub(crate) fn read(at: &At<'_>) -> Read<Evidence> {
+        let fields = at.object(&FACTS)?;
+        let mut evidence = Evidence::default();
+        let status = fields.maybe("status", |at| at.count(0, u16::MAX.into()))?;
+        evidence.status = status.and_then(|status| u16::try_from(status).ok());
+        evidence.headers = fields.maybe("headers", |at| at.items(header))?.unwrap_or_default();
+        evidence.body = fields.maybe("body", |at| {
+            Ok(match at.value {
+                Json::Text(text) => Body::Text(text.clone()),
+                parsed => Body::Json(parsed.clone()),
+            })
+        })?;
+        evidence.provider_code = fields.maybe("provider_code", At::words)?;
+        evidence.provider_type = fields.maybe("provider_type", At::words)?;
+        evidence.error_types = fields.maybe("error_types", |at| at.items(At::words))?.unwrap_or_default();
+        evidence.os_code = fields.maybe("os_code", At::words)?;
+        evidence.message = fields.maybe("message", At::words)?;
+        evidence.in_stream = fields.maybe("in_stream", At::flag)?.unwrap_or(false);
+        evidence.cancelled = fields.maybe("cancelled", At::flag)?.unwrap_or(false);
+        evidence.inner_trace = fields.maybe("inner_trace", At::words)?;
+        evidence.wall_now_ms = fields.maybe("wall_now_ms", At::big)?;
+        Ok(evidence)
+    }
 }
 
-fn flag(name: &str, value: &Value) -> Result<bool, String> {
-    value.as_bool().ok_or_else(|| refused(name, value, "true, false"))
-}
-
-fn named<T: Copy>(name: &str, value: &Value, all: &[(T, &str)]) -> Result<T, String> {
-    all.iter().find(|row| value == row.1).map(|row| row.0).ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(|row| row.1).collect();
-        refused(name, value, &names.join(", "))
-    })
+/// A name and its value.
+fn header(at: &At<'_>) -> Read<(String, String)> {
+    match at.value.as_list() {
+        Some([Json::Text(name), Json::Text(value)]) => Ok((name.clone(), value.clone())),
+        _ => Err(at.refuse("a name and a value, both text")),
+    }
 }
 
 #[cfg(test)]
@@ -249,15 +258,13 @@ mod tests {
             inner_trace: Some("00".into()),
             ..Failure::of(Kind::RateLimit)
         };
-        let json = serde_json::to_string(&failure).unwrap();
-        assert_eq!(serde_json::from_str::<Failure>(&json).unwrap(), failure);
+        assert_eq!(Failure::from_json(&failure.to_json()).unwrap(), failure);
     }
 
     #[test]
     fn every_kind_and_name_reads_back() {
         for kind in Kind::all() {
-            let json = serde_json::to_string(&Failure::of(kind)).unwrap();
-            assert_eq!(serde_json::from_str::<Failure>(&json).unwrap(), Failure::of(kind));
+            assert_eq!(Failure::from_json(&Failure::of(kind).to_json()).unwrap(), Failure::of(kind));
         }
         for (by, name) in DecidedBy::ALL {
             assert_eq!((by.name(), DecidedBy::from_name(name)), (*name, Some(*by)));
@@ -270,22 +277,28 @@ mod tests {
     #[test]
     fn a_refusal_names_field_value_and_allowed() {
         let cases = [
-            (r"{}", "failure.kind: null is not allowed; allowed: timeout, transport"),
-            (r#"{"kind": "timeout", "category": "fatal"}"#, "failure.category: \"fatal\" is not allowed; allowed: ret"),
-            (r#"{"kind": "timeout", "retry_after": "2"}"#, "failure.retry_after: \"2\" is not allowed; allowed: a dur"),
-            (r#"{"kind": "timeout", "retry_after": 2}"#, "failure.retry_after: 2 is not allowed"),
+            (r"{}", r#"kind: null is not allowed; it takes one of "timeout", "transport""#),
+            (
+                r#"{"kind": "timeout", "category": "fatal"}"#,
+                r#"category: "fatal" is not allowed; it takes one of "retriable""#,
+            ),
+            (r#"{"kind": "timeout", "retry_after": "2"}"#, r#"retry_after: "2" is not allowed; it takes a duration"#),
+            (r#"{"kind": "timeout", "retry_after": 2}"#, "retry_after: 2 is not allowed"),
             (
                 r#"{"kind": "timeout", "retry_forbidden": 1}"#,
-                "failure.retry_forbidden: 1 is not allowed; allowed: true",
+                "retry_forbidden: 1 is not allowed; it takes true or false",
             ),
             (
                 r#"{"kind": "timeout", "decided_by": "x"}"#,
-                "failure.decided_by: \"x\" is not allowed; allowed: control, ",
+                r#"decided_by: "x" is not allowed; it takes one of "control", "#,
             ),
-            (r#"{"kind": "timeout", "colour": 1}"#, "failure.colour: no such field; allowed: kind, category"),
+            (
+                r#"{"kind": "timeout", "colour": 1}"#,
+                "colour: 1 is not allowed; it takes no such field; the fields here are kind, category",
+            ),
         ];
         for (json, start) in cases {
-            let error = serde_json::from_str::<Failure>(json).unwrap_err().to_string();
+            let error = Failure::from_json(json).unwrap_err().why;
             assert!(error.starts_with(start), "{error}");
         }
     }

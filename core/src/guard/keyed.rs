@@ -4,16 +4,15 @@
 //! a map that is full forgets its less useful half: idle machines first, then those used longest ago. What is
 //! forgotten starts anew, closed and full.
 
-use std::collections::BTreeMap;
-
 use crate::Span;
 
 /// The most keys of one map.
 const MOST: usize = 10_000;
 
-/// Machines by key.
+/// Machines by key, in the order of their keys. A sorted list and no tree: the code of it is a fraction, and a new key
+/// only moves pointers.
 #[derive(Clone, Debug)]
-pub(super) struct Keyed<T>(BTreeMap<String, Entry<T>>);
+pub(super) struct Keyed<T>(Vec<(Box<str>, Box<Entry<T>>)>);
 
 #[derive(Clone, Debug)]
 struct Entry<T> {
@@ -29,14 +28,15 @@ pub(super) trait Idle {
 
 impl<T> Default for Keyed<T> {
     fn default() -> Keyed<T> {
-        Keyed(BTreeMap::new())
+        Keyed(Vec::new())
     }
 }
 
 impl<T: Default + Idle> Keyed<T> {
     /// Works on the machine of this key, a new one if there is none.
     pub fn with<R>(&mut self, key: &str, now: Span, work: impl FnOnce(&mut T) -> R) -> R {
-        if let Some(entry) = self.0.get_mut(key) {
+        if let Ok(index) = self.place(key) {
+            let entry = &mut self.0[index].1;
             entry.used = now;
             return work(&mut entry.machine);
         }
@@ -44,33 +44,47 @@ impl<T: Default + Idle> Keyed<T> {
         let result = work(&mut machine);
         if !machine.is_idle(now) {
             self.make_room(now);
-            self.0.insert(key.to_owned(), Entry { used: now, machine });
+            let (Ok(index) | Err(index)) = self.place(key);
+            self.0.insert(index, (key.into(), Box::new(Entry { used: now, machine })));
         }
         result
     }
 
     /// The machine of this key, if it has anything to remember.
     pub fn get(&self, key: &str) -> Option<&T> {
-        self.0.get(key).map(|entry| &entry.machine)
+        self.place(key).ok().map(|index| &self.0[index].1.machine)
     }
 
     /// All that are not idle, in the order of their keys.
     pub fn active(&self, now: Span) -> impl Iterator<Item = (&str, &T)> {
-        let all = self.0.iter().map(|(key, entry)| (key.as_str(), &entry.machine));
+        let all = self.0.iter().map(|(key, entry)| (&**key, &entry.machine));
         all.filter(move |(_, machine)| !machine.is_idle(now))
+    }
+
+    /// Where the key is, or where it would be.
+    fn place(&self, key: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(held, _)| (**held).cmp(key))
     }
 
     fn make_room(&mut self, now: Span) {
         if self.0.len() < MOST {
             return;
         }
-        let mut order: Vec<_> =
-            self.0.iter().map(|(key, entry)| (!entry.machine.is_idle(now), entry.used, key.clone())).collect();
-        order.sort_unstable();
-        for (_, _, key) in order.into_iter().take(MOST / 2) {
-            self.0.remove(&key);
-        }
+        let order = self.0.iter().map(|(_, entry)| (!entry.machine.is_idle(now), entry.used)).collect();
+        let mut kept = better_half(order).into_iter();
+        self.0.retain(|_| kept.next() == Some(true));
     }
+}
+
+/// Which to keep of these, by whether they are busy and when they were used: all but the first `MOST / 2`.
+fn better_half(order: Vec<(bool, Span)>) -> Vec<bool> {
+    let mut kept = vec![true; order.len()];
+    let mut by_use: Vec<_> = order.into_iter().enumerate().map(|(index, (busy, used))| (busy, used, index)).collect();
+    by_use.sort_unstable();
+    for (_, _, index) in by_use.into_iter().take(MOST / 2) {
+        kept[index] = false;
+    }
+    kept
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub use shed::Load;
 
 use crate::action::StopReason;
 use crate::failure::Kind;
+use crate::json::Fields;
+use crate::json::at::{At, Read};
 use crate::policy::Target;
 use crate::{Policy, Span};
 
@@ -349,6 +351,25 @@ impl Usage {
     #[expect(clippy::cast_precision_loss, reason = "shown to people; the billionths stay exact inside")]
     pub fn cost(&self) -> Option<f64> {
         self.cost_nanos.map(|nanos| nanos as f64 / 1e9)
+    }
+
+    pub(crate) fn write(&self, out: &mut Fields<'_>) {
+        out.number("input_tokens", self.input_tokens);
+        out.number("output_tokens", self.output_tokens);
+        out.number("cost_nanos", self.cost_nanos);
+        out.text("currency", self.currency.as_deref());
+    }
+
+    /// Reads what `write` writes.
+    pub(crate) fn read(at: &At<'_>) -> Read<Usage> {
+        let fields = at.object(&["input_tokens", "output_tokens", "cost_nanos", "currency"])?;
+        let number = |name| fields.maybe(name, At::big);
+        Ok(Usage {
+            input_tokens: number("input_tokens")?,
+            output_tokens: number("output_tokens")?,
+            cost_nanos: number("cost_nanos")?,
+            currency: fields.maybe("currency", At::words)?,
+        })
     }
 
     /// The sum; a number that none of them knows stays unknown. Costs in different currencies are not added up.

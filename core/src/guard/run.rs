@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Refusal, RefusedBy, Usage};
 use crate::Span;
+use crate::json;
 
 /// What a run may use. `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,16 +157,32 @@ impl Run {
         self.config.deadline
     }
 
-    /// What was used, what is reserved and what the limits are, for people and records.
+    /// What was used, what is reserved and what the limits are, for people and records. As JSON.
     #[must_use]
-    pub fn report(&self) -> serde_json::Value {
+    pub fn report(&self) -> String {
         let (tokens, cost_nanos) = self.reserved();
-        serde_json::json!({
-            "attempts": {"used": self.attempts, "in_flight": self.in_flight, "limit": self.config.attempts},
-            "tokens": {"used": self.tokens, "reserved": tokens, "limit": self.config.tokens},
-            "cost_nanos": {"used": self.cost_nanos, "reserved": cost_nanos, "limit": self.config.cost_nanos},
-            "unknown_usage": self.unknown_usage,
-            "ended": self.ended,
+        json::object(|out| {
+            out.object("attempts", |out| {
+                out.number("used", self.attempts);
+                out.number("in_flight", self.in_flight);
+                out.number("limit", self.config.attempts);
+            });
+            out.object("tokens", |out| {
+                out.number("used", self.tokens);
+                out.number("reserved", tokens);
+                out.number("limit", self.config.tokens);
+            });
+            out.object("cost_nanos", |out| {
+                out.number("used", self.cost_nanos);
+                out.number("reserved", cost_nanos);
+                out.number("limit", self.config.cost_nanos);
+            });
+            out.number("unknown_usage", self.unknown_usage);
+            match &self.ended {
+                None => out.text("ended", None),
+                Some(RunEnd::Cancelled(reason)) => out.object("ended", |out| out.text("cancelled", reason.as_str())),
+                Some(RunEnd::State(state)) => out.object("ended", |out| out.text("state", state.as_str())),
+            }
         })
     }
 

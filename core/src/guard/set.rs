@@ -4,12 +4,10 @@
 //! retry budget. A question is first looked up everywhere and only then taken, so that a refusal has nothing to give
 //! back.
 
-use serde::Serialize;
-use serde_json::{Value, json};
-
 use super::keyed::{Idle, Keyed};
 use super::{Breaker, BreakerState, Charge, Cooldown, Grant, Load, Permit, Refusal, RefusedBy, RetryBudget, Verdict};
 use crate::failure::Kind;
+use crate::json::{self, Fields};
 use crate::policy::{Millionths, Target};
 use crate::{Policy, Span};
 
@@ -33,7 +31,7 @@ pub struct Guards {
 }
 
 /// A breaker's change of state, for the records.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
     /// The upstream's key.
     pub key: String,
@@ -110,24 +108,39 @@ impl Guards {
     }
 
     /// Everything that is not at rest, for people: breakers, coolings and benches with the time left, tokens spent of
-    /// retry budgets, load.
+    /// retry budgets, load. As JSON.
     #[must_use]
-    pub fn describe(&self, now: Span) -> Value {
-        let left = |span: Option<Span>| json!({"left_ms": span.map_or(0, Span::as_millis_rounded)});
+    pub fn describe(&self, now: Span) -> String {
+        let left = |out: &mut Fields<'_>, key: &str, left: Option<Span>| {
+            out.object(key, |out| out.number("left_ms", left.map_or(0, Span::as_millis_rounded)));
+        };
         let (accounts, upstreams) = self.cooldown.entries();
-        let breakers = self.breakers.active(now).filter(|(_, breaker)| breaker.is_open());
-        let cooling = accounts.active(now).filter(|(_, account)| account.cooling.held(now).is_some());
-        let benched = accounts.active(now).filter(|(_, account)| account.bench.is_held());
-        json!({
-            "breakers": object(breakers.map(|(key, breaker)| {
-                let half_open_in = breaker.half_open_in(now).map(Span::as_millis_rounded);
-                (key, json!({"state": breaker.state(now), "half_open_in_ms": half_open_in}))
-            })),
-            "cooling_accounts": object(cooling.map(|(key, account)| (key, left(account.cooling.held(now))))),
-            "cooling_upstreams": object(upstreams.active(now).map(|(key, cooling)| (key, left(cooling.held(now))))),
-            "benched_accounts": object(benched.map(|(key, account)| (key, left(account.bench.benched(now))))),
-            "retry_budgets": object(self.budgets.active(now).map(|(key, held)| (key, json!({"spent": held.spent()})))),
-            "load": self.load,
+        json::object(|out| {
+            out.object("breakers", |out| {
+                for (key, breaker) in self.breakers.active(now).filter(|(_, breaker)| breaker.is_open()) {
+                    out.object(key, |out| {
+                        out.text("state", breaker.state(now).name());
+                        out.number("half_open_in_ms", breaker.half_open_in(now).map(Span::as_millis_rounded));
+                    });
+                }
+            });
+            out.object("cooling_accounts", |out| {
+                let cooling = accounts.active(now).filter_map(|(key, one)| Some((key, one.cooling.held(now)?)));
+                cooling.for_each(|(key, rest)| left(out, key, Some(rest)));
+            });
+            out.object("cooling_upstreams", |out| {
+                upstreams.active(now).for_each(|(key, cooling)| left(out, key, cooling.held(now)));
+            });
+            out.object("benched_accounts", |out| {
+                let benched = accounts.active(now).filter(|(_, one)| one.bench.is_held());
+                benched.for_each(|(key, one)| left(out, key, one.bench.benched(now)));
+            });
+            out.object("retry_budgets", |out| {
+                for (key, held) in self.budgets.active(now) {
+                    out.object(key, |out| out.number("spent", held.spent()));
+                }
+            });
+            out.object("load", |out| self.load.write(out));
         })
     }
 
@@ -247,8 +260,4 @@ impl Idle for RetryBudget {
     fn is_idle(&self, now: Span) -> bool {
         RetryBudget::is_idle(self, now)
     }
-}
-
-fn object<'a>(entries: impl Iterator<Item = (&'a str, Value)>) -> Value {
-    Value::Object(entries.map(|(key, value)| (key.to_owned(), value)).collect())
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Refusal, RefusedBy};
+use crate::json::Fields;
 use crate::policy::{Millionths, ShedConfig};
 
 /// The load as last reported. What was never reported sheds nothing.
@@ -26,6 +27,11 @@ pub struct Load {
 }
 
 impl Load {
+    pub(super) fn write(&self, out: &mut Fields<'_>) {
+        out.number("queue_depth", self.queue_depth);
+        out.number("cost_ratio", self.cost_ratio);
+    }
+
     /// Takes a report; what it leaves out stays as it was, so that two reporters do not erase each other.
     pub fn report(&mut self, queue_depth: Option<u64>, cost_ratio: Option<Millionths>) {
         self.queue_depth = queue_depth.or(self.queue_depth);

@@ -35,6 +35,10 @@ fn guarded(change: impl FnOnce(&mut Fields)) -> Policy {
     })
 }
 
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap()
+}
+
 fn secs(s: u64) -> Span {
     Span::from_secs(s)
 }
@@ -92,7 +96,7 @@ fn a_policy_without_guards_is_not_held_by_what_others_left_in_the_set() {
     assert_eq!(guards.breaker_state(&plain, PRIMARY, secs(1)), None);
     assert_eq!(guards.resume_in(&plain, PRIMARY, secs(1)), None);
     fail(&mut guards, &plain, BACKUP, 0, Kind::Overloaded, Some(secs(9)));
-    assert!(guards.describe(secs(1))["cooling_upstreams"].as_object().is_some_and(serde_json::Map::is_empty));
+    assert!(json(&guards.describe(secs(1)))["cooling_upstreams"].as_object().is_some_and(serde_json::Map::is_empty));
 }
 
 #[test]
@@ -135,7 +139,7 @@ fn a_refusal_takes_no_probe_and_charges_nothing() {
 
     let refused = result(answer(secs(30), Some(&mut guards), Some(&mut run), &asks)).expect_err("probes are out");
     assert_eq!((refused.by, refused.resume_in), (RefusedBy::CoolingDown, Some(secs(60))));
-    assert_eq!(run.report()["attempts"]["used"], 1);
+    assert_eq!(json(&run.report())["attempts"]["used"], 1);
 }
 
 #[test]
@@ -147,7 +151,7 @@ fn a_breaker_belongs_to_the_upstream_and_tells_its_transitions() {
     assert_eq!(guards.breaker_state(&policy, BACKUP, secs(1)), Some("closed"));
     assert_eq!(guards.resume_in(&policy, PRIMARY, secs(1)), Some(secs(29)));
     assert_eq!(guards.resume_in(&policy, BACKUP, secs(1)), None);
-    assert_eq!(guards.describe(secs(1))["breakers"]["openai"]["half_open_in_ms"], 29_000);
+    assert_eq!(json(&guards.describe(secs(1)))["breakers"]["openai"]["half_open_in_ms"], 29_000);
     assert_eq!(guards.breaker_state(&policy, PRIMARY, secs(30)), Some("half_open"));
 
     let probe = admit(&mut guards, &policy, PRIMARY, 31).expect("a probe");
@@ -302,7 +306,7 @@ fn a_run_is_settled_with_or_without_guards() {
     let usage = Usage { input_tokens: Some(7), output_tokens: Some(5), ..Usage::default() };
     let settles = [Settle::Used { usage: Some(usage) }, Settle::NotStarted, Settle::Used { usage: None }];
     settle(Span::ZERO, None, Some(&mut run), &policy, &settles);
-    let report = run.report();
+    let report = json(&run.report());
     assert_eq!((&report["tokens"]["used"], &report["tokens"]["reserved"]), (&112.into(), &0.into()));
     assert_eq!((&report["attempts"]["used"], &report["unknown_usage"]), (&2.into(), &1.into()));
 }
@@ -312,7 +316,7 @@ fn a_description_names_what_is_not_at_rest() {
     let policy = guarded(|_| ());
     let mut guards = Guards::new();
     admit(&mut guards, &policy, PRIMARY, 0).expect("closed");
-    let empty = guards.describe(Span::ZERO);
+    let empty = json(&guards.describe(Span::ZERO));
     for part in ["breakers", "cooling_accounts", "cooling_upstreams", "benched_accounts", "retry_budgets"] {
         assert_eq!(empty[part], serde_json::json!({}), "{part}");
     }
@@ -320,7 +324,7 @@ fn a_description_names_what_is_not_at_rest() {
     fail(&mut guards, &policy, PRIMARY, 0, Kind::RateLimit, Some(secs(2)));
     fail(&mut guards, &policy, PRIMARY, 0, Kind::Overloaded, Some(secs(3)));
     fail(&mut guards, &policy, PRIMARY, 0, Kind::QuotaExhausted, Some(secs(4)));
-    let held = guards.describe(secs(1));
+    let held = json(&guards.describe(secs(1)));
     assert_eq!(held["cooling_accounts"]["acme"]["left_ms"], 1_000);
     assert_eq!(held["cooling_upstreams"]["openai"]["left_ms"], 2_000);
     assert_eq!(held["benched_accounts"]["acme"]["left_ms"], 3_000);

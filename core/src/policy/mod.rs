@@ -3,10 +3,8 @@
 //! The same JSON works in every language. `fields` says what there is, `read` and `write` how it is written, `preset`
 //! holds the ready-made ones, `skill` builds a chain from skill manifests.
 
-mod at;
 mod error;
 mod fields;
-mod input;
 mod preset;
 mod read;
 mod skill;
@@ -14,12 +12,12 @@ mod skill;
 pub(crate) mod testing;
 mod write;
 
+pub use crate::json::Json as Input;
 pub use error::ConfigError;
 pub use fields::{
     Backoff, BreakerConfig, CooldownConfig, Fields, KindOverride, Millionths, Nested, RetryAfter, RetryBudgetConfig,
     ShedConfig, SideEffects, Stream, StreamMode, Target, Trip,
 };
-pub use input::Input;
 
 use std::sync::Arc;
 
@@ -62,7 +60,7 @@ impl Policy {
     /// # Errors
     /// [`ConfigError`] names the field, the value and what is allowed there.
     pub fn replace(&self, written: &Input, unit: Option<Span>) -> Result<Policy, ConfigError> {
-        read::fields(&self.0, written, unit).map(|fields| Policy(Arc::new(fields)))
+        read::fields(&self.0, written, unit).map(|fields| Policy(Arc::new(fields))).map_err(|e| *e)
     }
 
     /// This policy with no more than `most` attempts on any target: what tests of retrying code want.
@@ -107,7 +105,7 @@ impl Policy {
     /// [`ConfigError`] for a manifest that names no skill, a skill or fallback that no manifest describes, or a bad
     /// value.
     pub fn for_skill(id: &str, manifests: &Input, unit: Option<Span>) -> Result<Policy, ConfigError> {
-        skill::fields(id, manifests, unit).map(|fields| Policy(Arc::new(fields)))
+        skill::fields(id, manifests, unit).map(|fields| Policy(Arc::new(fields))).map_err(|e| *e)
     }
 
     /// A breaker, a retry budget, a cooldown or shedding is set: its calls need guards.
@@ -133,13 +131,7 @@ impl Policy {
     /// The whole policy as JSON that [`Policy::from_json`] reads back.
     #[must_use]
     pub fn to_json(&self) -> String {
-        write::value(&self.0).to_string()
-    }
-
-    /// The whole policy as a JSON value.
-    #[must_use]
-    pub fn to_value(&self) -> serde_json::Value {
-        write::value(&self.0)
+        write::json(&self.0)
     }
 
     /// What differs for this kind.
@@ -150,7 +142,7 @@ impl Policy {
 }
 
 pub(crate) fn parsed(text: &str) -> Result<Input, ConfigError> {
-    Input::from_json(text).map_err(|error| ConfigError {
+    Input::parse(text).map_err(|error| ConfigError {
         field: "policy".into(),
         value: Input::Text(text.into()).to_string(),
         allowed: format!("JSON ({error})"),

@@ -5,11 +5,11 @@
 mod guards;
 mod waits;
 
-use super::at::{At, Object, Read};
 use super::fields::{Fields, Nested, SideEffects, Stream, StreamMode, Target};
-use super::input::Input;
 use crate::Span;
 use crate::failure::{Category, Kind, Rule, When};
+use crate::json::Json;
+use crate::json::at::{At, Object, Read};
 
 /// More attempts than this on one target is no retrying any more.
 const MOST_ATTEMPTS: u32 = 10_000;
@@ -46,17 +46,18 @@ const FIELDS: &[&str] = &[
 ];
 
 /// The fields of `start`, with what was written over them. `unit` is what a bare number means as a duration.
-pub(super) fn fields(start: &Fields, written: &Input, unit: Option<Span>) -> Read<Fields> {
-    let object = At::root(written, unit).object(FIELDS)?;
+pub(super) fn fields(start: &Fields, written: &Json, unit: Option<Span>) -> Read<Fields> {
+    let root = At::root("policy", written, unit);
+    let object = root.object(FIELDS)?;
     let mut f = start.clone();
-    bounds(&object, &mut f)?;
-    waits::waits(&object, &mut f)?;
+    bounds(object, &mut f)?;
+    waits::waits(object, &mut f)?;
     object.set("retry_on", &mut f.retry_on, |at| at.kinds(may_retry))?;
     object.set("fallback_on", &mut f.fallback_on, |at| at.kinds(may_fall_back))?;
     if let Some(at) = object.get("kinds") {
         f.kinds = waits::kinds(&at, &f)?;
     }
-    object.set("rules", &mut f.rules, |at| at.list(0, 1_000)?.iter().map(rule).collect())?;
+    object.set("rules", &mut f.rules, |at| at.list(0, 1_000)?.map(|at| rule(&at)).collect())?;
     object.set("side_effects", &mut f.side_effects, |at| {
         at.choice(&[("idempotent", SideEffects::Idempotent), ("unsafe", SideEffects::Unsafe)])
     })?;
@@ -66,9 +67,9 @@ pub(super) fn fields(start: &Fields, written: &Input, unit: Option<Span>) -> Rea
     object.set("requires_human_fallback", &mut f.requires_human_fallback, At::flag)?;
     object.set("priority", &mut f.priority, |at| at.count32(0, 1_000))?;
     object.set("targets", &mut f.targets, targets)?;
-    guards::guards(&object, &mut f)?;
+    guards::guards(object, &mut f)?;
     object.set("stream", &mut f.stream, |at| stream(at, start.stream))?;
-    whole(&object, &f)?;
+    whole(object, &f)?;
     Ok(f)
 }
 
@@ -87,7 +88,7 @@ fn not_control(kind: Kind) -> bool {
 }
 
 /// The bounds in number and time.
-fn bounds(object: &Object<'_>, f: &mut Fields) -> Read<()> {
+fn bounds(object: Object<'_>, f: &mut Fields) -> Read<()> {
     let attempts = |at: &At<'_>| at.count32(1, MOST_ATTEMPTS);
     let timeout = |at: &At<'_>| at.unless_null(At::positive_span);
     object.set("max_attempts", &mut f.max_attempts, attempts)?;
@@ -125,14 +126,14 @@ fn targets(at: &At<'_>) -> Read<Vec<Target>> {
         let object = at.object(&["id", "account", "upstream", "max_attempts", "attempt_timeout"])?;
         let id = object.need("id", At::text)?;
         if out.iter().any(|t| t.id == id) {
-            return Err(object.refuse("id", &Input::Null, "an id that no other target has"));
+            return Err(object.refuse("id", &Json::Null, "an id that no other target has"));
         }
         out.push(Target {
             id,
-            account: object.read("account", |at| at.unless_null(At::text))?.flatten(),
-            upstream: object.read("upstream", |at| at.unless_null(At::text))?.flatten(),
+            account: object.maybe("account", At::text)?,
+            upstream: object.maybe("upstream", At::text)?,
             max_attempts: object.read("max_attempts", |at| at.count32(1, MOST_ATTEMPTS))?,
-            attempt_timeout: object.read("attempt_timeout", |at| at.unless_null(At::positive_span))?.flatten(),
+            attempt_timeout: object.maybe("attempt_timeout", At::positive_span)?,
         });
     }
     Ok(out)
@@ -157,11 +158,11 @@ fn stream(at: &At<'_>, from: Stream) -> Read<Stream> {
 }
 
 /// What only holds for the whole.
-fn whole(object: &Object<'_>, f: &Fields) -> Read<()> {
+fn whole(object: Object<'_>, f: &Fields) -> Read<()> {
     if f.total_timeout < f.min_attempt_time {
-        let value = Input::Text(f.total_timeout.to_string());
+        let value = Json::Text(f.total_timeout.to_string());
         let allowed = format!("at least min_attempt_time, {}", f.min_attempt_time);
-        return Err(object.refuse("total_timeout", &value, allowed));
+        return Err(object.refuse("total_timeout", &value, &allowed));
     }
     Ok(())
 }

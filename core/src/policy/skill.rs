@@ -3,32 +3,36 @@
 //! Manifests belong to somebody else's system: only four of their fields are read here, the others are not ours to
 //! judge.
 
-use super::at::{At, Read};
 use super::error::ConfigError;
 use super::fields::{Fields, Target};
-use super::input::Input;
 use crate::Span;
+use crate::json::Json;
+use crate::json::at::{At, Read};
 
 /// One manifest: its skill's id, and where it stands.
 struct Manifest<'a> {
     id: String,
-    fields: Vec<(&'a String, At<'a>)>,
+    at: At<'a>,
 }
 
 /// The fields of the policy for this skill.
-pub(super) fn fields(id: &str, manifests: &Input, unit: Option<Span>) -> Read<Fields> {
-    let all = manifests_of(&At::root(manifests, unit))?;
-    let own = named(&all, id).ok_or_else(|| unknown("skill", id, &all))?;
+pub(super) fn fields(id: &str, manifests: &Json, unit: Option<Span>) -> Read<Fields> {
+    let root = At::root("policy", manifests, unit);
+    let all = manifests_of(&root)?;
+    let Some(own) = named(&all, id) else {
+        let value = Json::Text(id.into()).to_string();
+        return Err(Box::new(ConfigError { field: "skill".into(), value, allowed: known(&all) }));
+    };
     let mut fields = Fields { targets: vec![target(own)?], ..Fields::default() };
-    if let Some(at) = field(own, "priority") {
+    if let Some(at) = own.field("priority") {
         fields.priority = at.count32(0, 1_000)?;
     }
-    if let Some(at) = field(own, "requires_human_fallback") {
+    if let Some(at) = own.field("requires_human_fallback") {
         fields.requires_human_fallback = at.flag()?;
     }
-    if let Some(at) = field(own, "fallback_skill_id") {
+    if let Some(at) = own.field("fallback_skill_id") {
         let fallback = at.text()?;
-        let manifest = named(&all, &fallback).ok_or_else(|| at.refuse(known(&all)))?;
+        let manifest = named(&all, &fallback).ok_or_else(|| at.refuse_owned(known(&all)))?;
         if fallback == id {
             return Err(at.refuse("another skill than itself"));
         }
@@ -37,42 +41,40 @@ pub(super) fn fields(id: &str, manifests: &Input, unit: Option<Span>) -> Read<Fi
     Ok(fields)
 }
 
-fn manifests_of<'a>(at: &At<'a>) -> Read<Vec<Manifest<'a>>> {
+fn manifests_of<'a>(root: &'a At<'a>) -> Read<Vec<Manifest<'a>>> {
     let mut all: Vec<Manifest<'a>> = Vec::new();
-    if let Ok(entries) = at.entries() {
+    if let Ok(entries) = root.entries() {
         for (id, at) in entries {
-            all.push(Manifest { id: id.clone(), fields: at.entries()? });
+            drop(at.entries()?);
+            all.push(Manifest { id: id.to_owned(), at });
         }
         return Ok(all);
     }
-    for at in at.list(1, 10_000)? {
-        let fields = at.entries()?;
-        let named = fields.iter().find(|(name, _)| *name == "skill_id");
-        let id = named.ok_or_else(|| at.refuse("a manifest that names its skill in skill_id"))?.1.text()?;
+    for at in root.list(1, 10_000)? {
+        drop(at.entries()?);
+        let id = at.get("skill_id").ok_or_else(|| at.refuse("a manifest that names its skill in skill_id"))?.text()?;
         if all.iter().any(|m| m.id == id) {
             return Err(at.refuse("one manifest for each skill_id"));
         }
-        all.push(Manifest { id, fields });
+        all.push(Manifest { id, at });
     }
     Ok(all)
 }
 
 fn target(manifest: &Manifest<'_>) -> Read<Target> {
-    let timeout = field(manifest, "timeout_per_call").map(At::positive_span).transpose()?;
+    let timeout = manifest.field("timeout_per_call").map(|at| at.positive_span()).transpose()?;
     Ok(Target { attempt_timeout: timeout, ..Target::named(&manifest.id) })
 }
 
-/// The field where it is given and not null.
-fn field<'m, 'a>(manifest: &'m Manifest<'a>, name: &str) -> Option<&'m At<'a>> {
-    manifest.fields.iter().find(|(n, at)| *n == name && !at.is_null()).map(|(_, at)| at)
+impl Manifest<'_> {
+    /// The field where it is given and not null.
+    fn field(&self, name: &'static str) -> Option<At<'_>> {
+        self.at.get(name).filter(|at| !at.is_null())
+    }
 }
 
 fn named<'m, 'a>(all: &'m [Manifest<'a>], id: &str) -> Option<&'m Manifest<'a>> {
     all.iter().find(|m| m.id == id)
-}
-
-fn unknown(field: &str, id: &str, all: &[Manifest<'_>]) -> ConfigError {
-    ConfigError { field: field.into(), value: Input::Text(id.into()).to_string(), allowed: known(all) }
 }
 
 fn known(all: &[Manifest<'_>]) -> String {

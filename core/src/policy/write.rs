@@ -1,171 +1,206 @@
 //! Writing a policy: every field with its value, in the form `read` takes. What is unset is left out.
 
-use serde_json::{Map, Value, json};
-
 use super::fields::{
     Backoff, BreakerConfig, Fields, KindOverride, Millionths, RetryBudgetConfig, SideEffects, StreamMode, Target, Trip,
 };
 use crate::backoff::Curve;
 use crate::failure::{KindSet, Rule};
 use crate::jitter::Jitter;
+use crate::json::{self, Fields as Out};
 use crate::{Span, failure};
 
 /// The policy as JSON.
-pub(super) fn value(f: &Fields) -> Value {
-    let mut out = Map::new();
-    put(&mut out, "max_attempts", f.max_attempts);
-    put(&mut out, "connect_timeout", f.connect_timeout.map(span));
-    put(&mut out, "attempt_timeout", f.attempt_timeout.map(span));
-    put(&mut out, "total_timeout", span(f.total_timeout));
-    put(&mut out, "min_attempt_time", span(f.min_attempt_time));
-    put(&mut out, "max_total_wait", f.max_total_wait.map(span));
-    put(&mut out, "max_attempts_total", f.max_attempts_total);
-    put(&mut out, "backoff", backoff(&f.backoff));
-    put(&mut out, "jitter", jitter(f.jitter, &f.backoff));
-    put(&mut out, "retry_after", json!({"max": span(f.retry_after.max), "spread": ratio(f.retry_after.spread)}));
-    put(&mut out, "retry_on", kinds(f.retry_on));
-    put(&mut out, "fallback_on", kinds(f.fallback_on));
-    let overrides: Map<_, _> =
-        f.kinds.iter().map(|(kind, own)| (kind.name().to_owned(), kind_override(own, f))).collect();
-    put(&mut out, "kinds", overrides);
-    put(&mut out, "rules", f.rules.iter().map(rule).collect::<Vec<_>>());
-    put(&mut out, "side_effects", side_effects(f.side_effects));
-    put(&mut out, "nested", f.nested.name());
-    put(&mut out, "requires_human_fallback", f.requires_human_fallback);
-    put(&mut out, "priority", f.priority);
-    put(&mut out, "targets", f.targets.iter().map(target).collect::<Vec<_>>());
-    put(&mut out, "breaker", f.breaker.as_ref().map(breaker));
-    put(&mut out, "retry_budget", f.retry_budget.as_ref().map(retry_budget));
-    put(&mut out, "cooldown", f.cooldown.map(|c| json!({"max": span(c.max), "bench": span(c.bench)})));
-    put(
-        &mut out,
-        "shed",
-        f.shed.map(|s| {
-            let mut out = Map::new();
-            put(&mut out, "queue_depth", s.queue_depth);
-            put(&mut out, "cost_ratio", s.cost_ratio.map(ratio));
-            put(&mut out, "below_priority", s.below_priority);
-            out
-        }),
-    );
-    let mut stream = Map::new();
-    put(&mut stream, "mode", stream_mode(f.stream.mode));
-    put(&mut stream, "first_item_timeout", f.stream.first_item_timeout.map(span));
-    put(&mut stream, "idle_timeout", f.stream.idle_timeout.map(span));
-    put(&mut stream, "silence_timeout", f.stream.silence_timeout.map(span));
-    put(&mut out, "stream", stream);
-    Value::Object(out)
+pub(super) fn json(f: &Fields) -> String {
+    json::object(|out| {
+        out.count("max_attempts", f.max_attempts);
+        maybe_span(out, "connect_timeout", f.connect_timeout);
+        maybe_span(out, "attempt_timeout", f.attempt_timeout);
+        span(out, "total_timeout", f.total_timeout);
+        span(out, "min_attempt_time", f.min_attempt_time);
+        maybe_span(out, "max_total_wait", f.max_total_wait);
+        maybe_count(out, "max_attempts_total", f.max_attempts_total);
+        backoff(out, &f.backoff);
+        jitter(out, f.jitter, &f.backoff);
+        out.object("retry_after", |out| {
+            span(out, "max", f.retry_after.max);
+            ratio(out, "spread", f.retry_after.spread);
+        });
+        kinds(out, "retry_on", f.retry_on);
+        kinds(out, "fallback_on", f.fallback_on);
+        out.object("kinds", |out| {
+            for (kind, own) in &f.kinds {
+                out.object(kind.name(), |out| kind_override(out, own, f));
+            }
+        });
+        out.list("rules", |out| f.rules.iter().for_each(|r| out.object(|out| rule(out, r))));
+        out.text("side_effects", side_effects(f.side_effects));
+        out.text("nested", f.nested.name());
+        out.flag("requires_human_fallback", f.requires_human_fallback);
+        out.count("priority", f.priority);
+        out.list("targets", |out| f.targets.iter().for_each(|t| out.object(|out| target(out, t))));
+        guards(out, f);
+        out.object("stream", |out| {
+            out.text("mode", stream_mode(f.stream.mode));
+            maybe_span(out, "first_item_timeout", f.stream.first_item_timeout);
+            maybe_span(out, "idle_timeout", f.stream.idle_timeout);
+            maybe_span(out, "silence_timeout", f.stream.silence_timeout);
+        });
+    })
 }
 
-/// Adds a field, unless there is nothing to say.
-fn put(out: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
-    let value = value.into();
-    if !value.is_null() {
-        out.insert(name.to_owned(), value);
+fn guards(out: &mut Out<'_>, f: &Fields) {
+    if let Some(b) = &f.breaker {
+        out.object("breaker", |out| breaker(out, b));
+    }
+    if let Some(b) = &f.retry_budget {
+        out.object("retry_budget", |out| retry_budget(out, b));
+    }
+    if let Some(c) = &f.cooldown {
+        out.object("cooldown", |out| {
+            span(out, "max", c.max);
+            span(out, "bench", c.bench);
+        });
+    }
+    if let Some(s) = &f.shed {
+        out.object("shed", |out| {
+            if let Some(depth) = s.queue_depth {
+                out.number("queue_depth", depth);
+            }
+            if let Some(r) = s.cost_ratio {
+                ratio(out, "cost_ratio", r);
+            }
+            out.count("below_priority", s.below_priority);
+        });
     }
 }
 
-fn span(span: Span) -> String {
-    span.to_string()
+fn span(out: &mut Out<'_>, name: &str, span: Span) {
+    out.text(name, span.to_string().as_str());
 }
 
-#[expect(clippy::cast_precision_loss, reason = "ratios and factors are far below 2^53 millionths")]
-fn ratio(r: Millionths) -> Value {
-    json!(r.0 as f64 / 1e6)
+fn maybe_span(out: &mut Out<'_>, name: &str, value: Option<Span>) {
+    if let Some(value) = value {
+        span(out, name, value);
+    }
 }
 
-fn kinds(set: KindSet) -> Vec<Value> {
-    set.iter().map(|k| k.name().into()).collect()
+fn maybe_count(out: &mut Out<'_>, name: &str, count: Option<u32>) {
+    if let Some(count) = count {
+        out.count(name, count);
+    }
 }
 
-fn backoff(b: &Backoff) -> Value {
-    let (kind, more) = match &b.curve {
-        Curve::Constant => ("constant", None),
-        Curve::Linear => ("linear", None),
-        Curve::Exponential(factor) => ("exponential", Some(("factor", ratio(*factor)))),
-        Curve::Decorrelated => ("decorrelated", None),
-        Curve::Schedule(delays) => {
-            ("schedule", Some(("delays", delays.iter().map(|d| span(*d)).collect::<Vec<_>>().into())))
+fn maybe_text(out: &mut Out<'_>, name: &str, text: Option<&String>) {
+    if let Some(text) = text {
+        out.text(name, text.as_str());
+    }
+}
+
+fn ratio(out: &mut Out<'_>, name: &str, r: Millionths) {
+    out.decimal(name, r.0, 6);
+}
+
+fn kinds(out: &mut Out<'_>, name: &str, set: KindSet) {
+    out.list(name, |out| set.iter().for_each(|kind| out.text(kind.name())));
+}
+
+fn backoff(out: &mut Out<'_>, b: &Backoff) {
+    out.object("backoff", |out| {
+        let kind = match &b.curve {
+            Curve::Constant => "constant",
+            Curve::Linear => "linear",
+            Curve::Exponential(_) => "exponential",
+            Curve::Decorrelated => "decorrelated",
+            Curve::Schedule(_) => "schedule",
+        };
+        out.text("kind", kind);
+        match &b.curve {
+            Curve::Schedule(delays) => {
+                out.list("delays", |out| delays.iter().for_each(|d| out.text(d.to_string().as_str())));
+            }
+            _ => span(out, "base", b.base),
         }
-    };
-    let mut out = Map::new();
-    put(&mut out, "kind", kind);
-    put(&mut out, "base", (kind != "schedule").then(|| span(b.base)));
-    put(&mut out, "max", span(b.max));
-    if let Some((name, value)) = more {
-        put(&mut out, name, value);
-    }
-    out.into()
+        span(out, "max", b.max);
+        if let Curve::Exponential(factor) = b.curve {
+            ratio(out, "factor", factor);
+        }
+    });
 }
 
 /// Nothing beside decorrelated, which draws by itself.
-fn jitter(j: Jitter, beside: &Backoff) -> Value {
+fn jitter(out: &mut Out<'_>, j: Jitter, beside: &Backoff) {
     let (kind, r) = match j {
-        _ if beside.curve == Curve::Decorrelated => return Value::Null,
+        _ if beside.curve == Curve::Decorrelated => return,
         Jitter::None => ("none", None),
         Jitter::Full => ("full", None),
         Jitter::LowerBounded(r) => ("lower_bounded", Some(r)),
         Jitter::Proportional(r) => ("proportional", Some(r)),
         Jitter::Additive(r) => ("additive", Some(r)),
     };
-    let mut out = Map::new();
-    put(&mut out, "kind", kind);
-    put(&mut out, "ratio", r.map(ratio));
-    out.into()
+    out.object("jitter", |out| {
+        out.text("kind", kind);
+        if let Some(r) = r {
+            ratio(out, "ratio", r);
+        }
+    });
 }
 
-fn kind_override(own: &KindOverride, f: &Fields) -> Value {
-    let mut out = Map::new();
-    put(&mut out, "backoff", own.backoff.as_ref().map(backoff));
-    put(&mut out, "jitter", own.jitter.map(|j| jitter(j, own.backoff.as_ref().unwrap_or(&f.backoff))));
-    put(&mut out, "max_attempts", own.max_attempts);
-    out.into()
+fn kind_override(out: &mut Out<'_>, own: &KindOverride, f: &Fields) {
+    if let Some(b) = &own.backoff {
+        backoff(out, b);
+    }
+    if let Some(j) = own.jitter {
+        jitter(out, j, own.backoff.as_ref().unwrap_or(&f.backoff));
+    }
+    maybe_count(out, "max_attempts", own.max_attempts);
 }
 
-fn rule(rule: &Rule) -> Value {
+fn rule(out: &mut Out<'_>, rule: &Rule) {
     let failure::When { error, status, code, error_type, message } = &rule.when;
-    let mut when = Map::new();
-    put(&mut when, "error", error.clone());
-    put(&mut when, "status", *status);
-    put(&mut when, "code", code.clone());
-    put(&mut when, "type", error_type.clone());
-    put(&mut when, "message", message.clone());
-    json!({"when": when, "kind": rule.kind.name()})
+    out.object("when", |out| {
+        maybe_text(out, "error", error.as_ref());
+        maybe_count(out, "status", status.map(u32::from));
+        maybe_text(out, "code", code.as_ref());
+        maybe_text(out, "type", error_type.as_ref());
+        maybe_text(out, "message", message.as_ref());
+    });
+    out.text("kind", rule.kind.name());
 }
 
-fn target(t: &Target) -> Value {
-    let mut out = Map::new();
-    put(&mut out, "id", t.id.clone());
-    put(&mut out, "account", t.account.clone());
-    put(&mut out, "upstream", t.upstream.clone());
-    put(&mut out, "max_attempts", t.max_attempts);
-    put(&mut out, "attempt_timeout", t.attempt_timeout.map(span));
-    out.into()
+fn target(out: &mut Out<'_>, t: &Target) {
+    out.text("id", t.id.as_str());
+    maybe_text(out, "account", t.account.as_ref());
+    maybe_text(out, "upstream", t.upstream.as_ref());
+    maybe_count(out, "max_attempts", t.max_attempts);
+    maybe_span(out, "attempt_timeout", t.attempt_timeout);
 }
 
-fn breaker(b: &BreakerConfig) -> Value {
-    let mut out = Map::new();
+fn breaker(out: &mut Out<'_>, b: &BreakerConfig) {
     match b.trip {
-        Trip::Consecutive(n) => put(&mut out, "consecutive_failures", n),
+        Trip::Consecutive(n) => out.count("consecutive_failures", n),
         Trip::Ratio { window, min_calls, ratio: r } => {
-            put(&mut out, "window", span(window));
-            put(&mut out, "min_calls", min_calls);
-            put(&mut out, "ratio", ratio(r));
+            span(out, "window", window);
+            out.count("min_calls", min_calls);
+            ratio(out, "ratio", r);
         }
     }
-    put(&mut out, "open_for", span(b.open_for));
-    put(&mut out, "open_for_max", span(b.open_for_max));
-    put(&mut out, "probe_lease", span(b.probe_lease));
-    out.into()
+    span(out, "open_for", b.open_for);
+    span(out, "open_for_max", b.open_for_max);
+    span(out, "probe_lease", b.probe_lease);
 }
 
-fn retry_budget(b: &RetryBudgetConfig) -> Value {
+fn retry_budget(out: &mut Out<'_>, b: &RetryBudgetConfig) {
     match *b {
         RetryBudgetConfig::Tokens { capacity, retry_cost, throttle_cost, refund } => {
-            json!({"capacity": capacity, "retry_cost": retry_cost, "throttle_cost": throttle_cost, "refund": refund})
+            out.count("capacity", capacity);
+            out.count("retry_cost", retry_cost);
+            out.count("throttle_cost", throttle_cost);
+            out.count("refund", refund);
         }
         RetryBudgetConfig::Ratio { ratio: r, min_per_second, window } => {
-            json!({"ratio": ratio(r), "min_per_second": min_per_second, "window": span(window)})
+            ratio(out, "ratio", r);
+            out.count("min_per_second", min_per_second);
+            span(out, "window", window);
         }
     }
 }

@@ -1,11 +1,10 @@
 //! Events: what a listener hears while a call runs. Plain data, one frozen schema in every language.
 
-use serde::Serialize;
-
 use super::Ids;
+use crate::json;
 
 /// What happened. Every event has the same fields; what does not apply is `null`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Event<'a> {
     /// `attempt_started`, `attempt_failed`, `will_retry` (a wait after a failure), `fallback`, `waiting` (a wait for
     /// another reason), `succeeded` or `gave_up`.
@@ -54,6 +53,21 @@ impl<'a> Event<'a> {
     /// The event as one line of JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        super::json(self)
+        json::object(|out| {
+            out.text("event", self.event);
+            out.text("trace_id", self.trace_id);
+            out.text("scene", self.scene);
+            out.text("prompt_version", self.prompt_version);
+            out.number("at_ms", self.at_ms);
+            out.count("attempt", self.attempt);
+            out.text("target", self.target);
+            out.number("timeout_ms", self.timeout_ms);
+            out.text("kind", self.kind);
+            out.text("category", self.category);
+            out.text("reason", self.reason);
+            out.number("delay_ms", self.delay_ms);
+            out.number("resume_in_ms", self.resume_in_ms);
+            out.text("disposition", self.disposition);
+        })
     }
 }

@@ -39,13 +39,15 @@ mod secrets;
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::text::{is_letter, is_word};
+
 /// Which sets of data are masked. All of them, by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Masks(u8);
 
 /// A name that is none of the sets that can be switched off.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no mask is called {0:?}; the masks are {names}", names = Masks::NAMES.join(", "))]
+#[error("no mask is called \"{0}\"; the masks are {names}", names = Masks::NAMES.join(", "))]
 pub struct UnknownMask(pub String);
 
 impl Masks {
@@ -207,7 +209,7 @@ fn emails(text: &str, masks: Masks) -> Cow<'_, str> {
         }
         let before = &text[floor..at];
         let local = &before[before.trim_end_matches(in_local_part).len()..];
-        let mut letters = local.char_indices().filter(|(_, c)| c.is_alphanumeric());
+        let mut letters = local.char_indices().filter(|(_, c)| is_word(*c));
         if let (Some((first, c)), true) = (letters.next(), begins_with_domain(&text[at + sign..])) {
             out.replace(at - local.len() + first + c.len_utf8()..at, secrets::HIDDEN);
         }
@@ -219,16 +221,16 @@ fn emails(text: &str, masks: Masks) -> Cow<'_, str> {
 
 /// ASCII letters, digits and the usual signs; beyond ASCII, letters of scripts that put spaces between words.
 fn in_local_part(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "._%+-".contains(c) || (!c.is_ascii() && c < '\u{2E80}' && c.is_alphanumeric())
+    c.is_ascii_alphanumeric() || "._%+-".contains(c) || (!c.is_ascii() && c < '\u{2E80}' && is_word(c))
 }
 
 /// A dot somewhere between a label and two letters: so `pkg@1.2.3` and `root@localhost` are no addresses.
 fn begins_with_domain(text: &str) -> bool {
-    let end = text.find(|c: char| !c.is_alphanumeric() && c != '.' && c != '-').unwrap_or(text.len());
+    let end = text.find(|c: char| !is_word(c) && c != '.' && c != '-').unwrap_or(text.len());
     let mut labels = text[..end].split('.');
     let mut before = labels.next().unwrap_or("");
     labels.any(|label| {
-        let found = !before.is_empty() && label.chars().take(2).filter(|c| c.is_alphabetic()).count() == 2;
+        let found = !before.is_empty() && label.chars().take(2).filter(|c| is_letter(*c)).count() == 2;
         before = label;
         found
     })

@@ -7,8 +7,3 @@ mod receipt;
 pub use event::Event;
 pub use mask::{Masks, mask};
 pub use receipt::{Decision, Ended, Ids, Receipt};
-
-/// One line of JSON. Numbers and text alone cannot fail to be written.
-fn json(line: &impl serde::Serialize) -> String {
-    serde_json::to_string(line).unwrap_or_default()
-}

@@ -2,20 +2,16 @@
 //!
 //! A receipt keeps the failure as it was classified; text is masked when the line is written.
 
-use std::borrow::Cow;
-
-use serde::Serialize;
-
-use super::json;
 use super::mask::{Masks, mask};
 use crate::action::StopReason;
 use crate::failure::{Failure, Kind};
 use crate::guard::{RefusedBy, Usage};
+use crate::json::at::{At, Read};
+use crate::json::{self, Fields};
 use crate::{Policy, Span};
 
 /// What names a call in its records. Drawn by the driver; the core draws nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ids {
     /// 32 hexadecimal digits, as in W3C trace context.
     pub trace_id: String,
@@ -29,10 +25,49 @@ pub struct Ids {
     pub outer_trace_id: Option<String>,
 }
 
+impl Ids {
+    pub(crate) fn read(at: &At<'_>) -> Read<Ids> {
+        let fields = at.object(&["trace_id", "idempotency_key", "scene", "prompt_version", "outer_trace_id"])?;
+        let text = |name| fields.maybe(name, At::words);
+        Ok(Ids {
+            trace_id: text("trace_id")?.unwrap_or_default(),
+            idempotency_key: text("idempotency_key")?,
+            scene: text("scene")?,
+            prompt_version: text("prompt_version")?,
+            outer_trace_id: text("outer_trace_id")?,
+        })
+    }
+
+    pub(crate) fn write(&self, out: &mut Fields<'_>) {
+        out.text("trace_id", self.trace_id.as_str());
+        out.text("idempotency_key", self.idempotency_key.as_deref());
+        out.text("scene", self.scene.as_deref());
+        out.text("prompt_version", self.prompt_version.as_deref());
+        out.text("outer_trace_id", self.outer_trace_id.as_deref());
+    }
+
+    /// How every line begins.
+    fn head(&self, out: &mut Fields<'_>) {
+        out.text("trace_id", self.trace_id.as_str());
+        out.text("scene", self.scene.as_deref());
+        out.text("prompt_version", self.prompt_version.as_deref());
+    }
+
+    /// How every line ends: the outer attempt, and what was used.
+    fn tail(&self, out: &mut Fields<'_>, used: Option<&Usage>) {
+        out.text("outer_trace_id", self.outer_trace_id.as_deref());
+        out.number("input_tokens", used.and_then(|u| u.input_tokens));
+        out.number("output_tokens", used.and_then(|u| u.output_tokens));
+        out.decimal("cost", used.and_then(|u| u.cost_nanos), 9);
+        out.text("currency", used.and_then(|u| u.currency.as_deref()));
+    }
+}
+
 /// What was decided after an attempt or refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Decision {
     /// The call succeeded.
+    #[default]
     Done,
     /// It is tried again.
     Retry,
@@ -60,7 +95,7 @@ impl Decision {
 }
 
 /// The record of one attempt, or of a refusal by a guard. Times count from the call's first `begin`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Receipt {
     /// The attempt's number; `None` for a refusal.
     pub attempt: Option<u32>,
@@ -115,45 +150,6 @@ pub struct Ended {
     pub waited: Span,
 }
 
-/// A receipt as it is written: field names and their order are frozen.
-#[derive(Serialize)]
-struct Line<'a> {
-    trace_id: &'a str,
-    scene: Option<&'a str>,
-    prompt_version: Option<&'a str>,
-    attempt: Option<u32>,
-    retry_count: u32,
-    target: &'a str,
-    fallback_used: bool,
-    fallback_target_id: Option<&'a str>,
-    started_ms: u64,
-    latency_ms: u64,
-    first_item_ms: Option<u64>,
-    delivered: u64,
-    outcome: &'static str,
-    kind: Option<&'static str>,
-    category: Option<&'static str>,
-    code: Option<Cow<'a, str>>,
-    message: Option<Cow<'a, str>>,
-    decided_by: Option<&'static str>,
-    decision: &'static str,
-    reason: Option<&'static str>,
-    backoff_ms: Option<u64>,
-    retry_after_ms: Option<u64>,
-    retry_after_source: Option<&'static str>,
-    delay_ms: Option<u64>,
-    time_left_ms: u64,
-    budget_before: Option<u64>,
-    budget_after: Option<u64>,
-    breaker: Option<&'static str>,
-    guard_store: Option<&'static str>,
-    outer_trace_id: Option<&'a str>,
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    cost: Option<f64>,
-    currency: Option<&'a str>,
-}
-
 impl Receipt {
     /// How the attempt ended: `success`, `failure`, `cancelled`, or `refused` where a guard said no.
     #[must_use]
@@ -172,113 +168,79 @@ impl Receipt {
         (target > 0).then(|| policy.targets.get(target).map(|t| t.id.as_str())).flatten()
     }
 
-    /// The receipt as one line of JSON, masked.
+    /// The receipt as one line of JSON, masked. Field names and their order are frozen.
     #[must_use]
     pub fn to_json(&self, ids: &Ids, policy: &Policy, masks: Masks) -> String {
-        let masked = |text: &'_ Option<String>| text.as_deref().map(|t| mask(t, masks).into_owned().into());
-        let failure = self.failure.as_ref();
-        let target = policy.targets[self.target].id.as_str();
         let ms = Span::as_millis_rounded;
-        let usage = self.usage.as_ref();
-        let line = Line {
-            trace_id: &ids.trace_id,
-            scene: ids.scene.as_deref(),
-            prompt_version: ids.prompt_version.as_deref(),
-            attempt: self.attempt,
-            retry_count: self.retry_count,
-            target,
-            fallback_used: self.target > 0,
-            fallback_target_id: self.fallback(policy),
-            started_ms: ms(self.started),
-            latency_ms: ms(self.ended.minus(self.started)),
-            first_item_ms: self.first_item.map(|at| ms(at.minus(self.started))),
-            delivered: self.delivered,
-            outcome: self.outcome(),
-            kind: failure.map(|f| f.kind.name()),
-            category: failure.map(|f| f.kind.category().name()),
-            code: failure.and_then(|f| masked(&f.code)),
-            message: failure.and_then(|f| masked(&f.message)),
-            decided_by: failure.map(|f| f.decided_by.name()),
-            decision: self.decision.name(),
-            reason: self.reason,
-            backoff_ms: self.backoff.map(ms),
-            retry_after_ms: failure.and_then(|f| f.retry_after).map(ms),
-            retry_after_source: failure.and_then(|f| f.retry_after_source).map(crate::RetryAfterSource::name),
-            delay_ms: self.delay.map(ms),
-            time_left_ms: ms(self.time_left),
-            budget_before: self.budget.map(|b| b.0),
-            budget_after: self.budget.map(|b| b.1),
-            breaker: self.breaker,
-            guard_store: self.guard_store,
-            outer_trace_id: ids.outer_trace_id.as_deref(),
-            input_tokens: usage.and_then(|u| u.input_tokens),
-            output_tokens: usage.and_then(|u| u.output_tokens),
-            cost: usage.and_then(Usage::cost),
-            currency: usage.and_then(|u| u.currency.as_deref()),
-        };
-        json(&line)
+        json::object(|out| {
+            ids.head(out);
+            out.count("attempt", self.attempt);
+            out.count("retry_count", self.retry_count);
+            out.text("target", policy.targets[self.target].id.as_str());
+            out.flag("fallback_used", self.target > 0);
+            out.text("fallback_target_id", self.fallback(policy));
+            out.number("started_ms", ms(self.started));
+            out.number("latency_ms", ms(self.ended.minus(self.started)));
+            out.number("first_item_ms", self.first_item.map(|at| ms(at.minus(self.started))));
+            out.number("delivered", self.delivered);
+            out.text("outcome", self.outcome());
+            self.write_failure(out, masks);
+            out.text("decision", self.decision.name());
+            out.text("reason", self.reason);
+            out.number("backoff_ms", self.backoff.map(ms));
+            let failure = self.failure.as_ref();
+            out.number("retry_after_ms", failure.and_then(|f| f.retry_after).map(ms));
+            let source = failure.and_then(|f| f.retry_after_source);
+            out.text("retry_after_source", source.map(crate::RetryAfterSource::name));
+            out.number("delay_ms", self.delay.map(ms));
+            out.number("time_left_ms", ms(self.time_left));
+            out.number("budget_before", self.budget.map(|b| b.0));
+            out.number("budget_after", self.budget.map(|b| b.1));
+            out.text("breaker", self.breaker);
+            out.text("guard_store", self.guard_store);
+            ids.tail(out, self.usage.as_ref());
+        })
     }
-}
 
-/// The `call_ended` line: field names and their order are frozen.
-#[derive(Serialize)]
-struct EndedLine<'a> {
-    record: &'static str,
-    trace_id: &'a str,
-    scene: Option<&'a str>,
-    prompt_version: Option<&'a str>,
-    outcome: &'static str,
-    decision: &'static str,
-    reason: Option<&'static str>,
-    disposition: Option<&'static str>,
-    attempts: u32,
-    retries: u32,
-    target: &'a str,
-    fallback_used: bool,
-    elapsed_ms: u64,
-    waited_ms: u64,
-    resume_in_ms: Option<u64>,
-    idempotency_key: Option<&'a str>,
-    outer_trace_id: Option<&'a str>,
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    cost: Option<f64>,
-    currency: Option<&'a str>,
+    fn write_failure(&self, out: &mut Fields<'_>, masks: Masks) {
+        let failure = self.failure.as_ref();
+        out.text("kind", failure.map(|f| f.kind.name()));
+        out.text("category", failure.map(|f| f.kind.category().name()));
+        for (name, text) in [("code", failure.map(|f| &f.code)), ("message", failure.map(|f| &f.message))] {
+            let masked = text.and_then(|text| text.as_deref()).map(|text| mask(text, masks));
+            out.text(name, masked.as_deref());
+        }
+        out.text("decided_by", failure.map(|f| f.decided_by.name()));
+    }
 }
 
 impl Ended {
     /// The `call_ended` line as JSON; what the attempts used is added up from their receipts, and from
-    /// a success that has none.
+    /// a success that has none. Field names and their order are frozen.
     #[must_use]
     pub fn to_json(&self, ids: &Ids, policy: &Policy, receipts: &[Receipt], unrecorded: Option<&Usage>) -> String {
         let used = Usage::total(receipts.iter().filter_map(|r| r.usage.as_ref()).chain(unrecorded));
-        let line = EndedLine {
-            record: "call_ended",
-            trace_id: &ids.trace_id,
-            scene: ids.scene.as_deref(),
-            prompt_version: ids.prompt_version.as_deref(),
-            outcome: match self.stop {
+        json::object(|out| {
+            out.text("record", "call_ended");
+            ids.head(out);
+            let outcome = match self.stop {
                 None => "success",
                 Some(stop) if stop.reason == StopReason::Cancelled => "cancelled",
                 Some(_) => "failure",
-            },
-            decision: if self.stop.is_some() { Decision::Stop } else { Decision::Done }.name(),
-            reason: self.stop.map(|s| s.reason.name()),
-            disposition: self.stop.map(|s| s.disposition.name()),
-            attempts: self.attempts,
-            retries: self.attempts.saturating_sub(1),
-            target: &policy.targets[self.target].id,
-            fallback_used: self.target > 0,
-            elapsed_ms: self.elapsed.as_millis_rounded(),
-            waited_ms: self.waited.as_millis_rounded(),
-            resume_in_ms: self.stop.and_then(|s| s.resume_in).map(Span::as_millis_rounded),
-            idempotency_key: ids.idempotency_key.as_deref(),
-            outer_trace_id: ids.outer_trace_id.as_deref(),
-            input_tokens: used.input_tokens,
-            output_tokens: used.output_tokens,
-            cost: used.cost(),
-            currency: used.currency.as_deref(),
-        };
-        json(&line)
+            };
+            out.text("outcome", outcome);
+            out.text("decision", if self.stop.is_some() { Decision::Stop } else { Decision::Done }.name());
+            out.text("reason", self.stop.map(|s| s.reason.name()));
+            out.text("disposition", self.stop.map(|s| s.disposition.name()));
+            out.count("attempts", self.attempts);
+            out.count("retries", self.attempts.saturating_sub(1));
+            out.text("target", policy.targets[self.target].id.as_str());
+            out.flag("fallback_used", self.target > 0);
+            out.number("elapsed_ms", self.elapsed.as_millis_rounded());
+            out.number("waited_ms", self.waited.as_millis_rounded());
+            out.number("resume_in_ms", self.stop.and_then(|s| s.resume_in).map(Span::as_millis_rounded));
+            out.text("idempotency_key", ids.idempotency_key.as_deref());
+            ids.tail(out, Some(&used));
+        })
     }
 }

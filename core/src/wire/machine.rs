@@ -1,9 +1,8 @@
 //! A call that speaks JSON, and asks the guards it is lent in place: its binding never sees an `Ask`.
 
-use serde::Deserialize;
-
-use super::{Refused, moment, read, seed_of};
+use super::{Refused, moment, read, seed_of, surface};
 use crate::guard::{self, Answer, Grant, Guards, Run, Settle};
+use crate::json::at::{At, Read};
 use crate::trace::{Ids, Masks};
 use crate::{Action, Call, Outcome, Policy, Restore, Span, Step};
 
@@ -36,21 +35,26 @@ pub struct Machine {
     restored: String,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-struct CallOptions {
+/// Options of a new call.
+struct Options {
     ids: Option<Ids>,
-    ends_by: Option<f64>,
+    ends_by: Option<Span>,
     recorded: bool,
     heard: bool,
     unmask: Vec<String>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-struct RestoreOptions {
-    count_suspended: Option<bool>,
-    ends_by: Option<f64>,
+impl Options {
+    fn read(at: &At<'_>) -> Read<Options> {
+        let fields = at.object(&["ids", "endsBy", "recorded", "heard", "unmask"])?;
+        Ok(Options {
+            ids: fields.maybe("ids", Ids::read)?,
+            ends_by: fields.maybe("endsBy", At::nanos)?,
+            recorded: fields.maybe("recorded", At::flag)?.unwrap_or(false),
+            heard: fields.maybe("heard", At::flag)?.unwrap_or(false),
+            unmask: fields.maybe("unmask", |at| at.items(At::words))?.unwrap_or_default(),
+        })
+    }
 }
 
 impl Machine {
@@ -100,12 +104,16 @@ impl Machine {
         options: &str,
         mut peers: Peers<'_>,
     ) -> Result<Machine, Refused> {
-        let options: RestoreOptions = read("options", options)?;
+        let (count_suspended, ends_by) = read("options", options, |at| {
+            let fields = at.object(&["countSuspended", "endsBy"])?;
+            let count_suspended = fields.maybe("countSuspended", At::flag)?.unwrap_or(true);
+            Ok((count_suspended, fields.maybe("endsBy", At::nanos)?))
+        })?;
         let run_ends = peers.run.as_ref().and_then(|run| run.deadline());
         let how = Restore {
-            count_suspended: options.count_suspended.unwrap_or(true),
+            count_suspended,
             guarded: peers.guards.is_some() || peers.run.is_some(),
-            ends_by: options.ends_by.map(moment).into_iter().chain(run_ends).min(),
+            ends_by: ends_by.into_iter().chain(run_ends).min(),
         };
         let now = moment(now);
         let (call, step) = Call::restore(snapshot, now, moment(wall_now_ms).as_nanos(), how)?;
@@ -115,9 +123,9 @@ impl Machine {
     }
 
     fn with(mut call: Call, options: &str, peers: &Peers<'_>) -> Result<Machine, Refused> {
-        let options: CallOptions = read("options", options)?;
+        let options = read("options", options, Options::read)?;
         let run_ends = peers.run.as_ref().and_then(|run| run.deadline());
-        for end in options.ends_by.map(moment).into_iter().chain(run_ends) {
+        for end in options.ends_by.into_iter().chain(run_ends) {
             call = call.ends_by(end);
         }
         if peers.guards.is_some() || peers.run.is_some() {
@@ -132,7 +140,7 @@ impl Machine {
         if let Some(ids) = options.ids {
             call = call.with_ids(ids);
         }
-        let masks = Masks::without(&options.unmask).map_err(|e| Refused::value("unmask", &e.0, &e))?;
+        let masks = Masks::without(&options.unmask).map_err(|e| surface::unknown("unmask", &e))?;
         Ok(Machine { call: call.with_masks(masks), restored: String::new() })
     }
 
@@ -225,7 +233,7 @@ impl Machine {
         loop {
             self.settle(now, &step.settles, peers);
             let Action::Ask(asks) = &step.action else {
-                return Ok(step.action.to_value(self.call.policy()).to_string());
+                return Ok(step.action.to_json(self.call.policy()));
             };
             let answer = guard::answer(now, peers.guards.as_deref_mut(), peers.run.as_deref_mut(), asks);
             step = self.call.on_answer(now, answer)?;

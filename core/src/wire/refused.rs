@@ -2,9 +2,8 @@
 
 use std::fmt::Display;
 
-use serde_json::json;
-
 use super::WireError;
+use crate::json;
 use crate::{ConfigError, Misuse, SnapshotError};
 
 /// Why the core did not do what a binding asked. Nothing has changed.
@@ -35,14 +34,21 @@ impl Refused {
     /// `{"error": "config", "field", "value", "allowed"}`, or `{"error": "misuse" | "snapshot" | "wire", "message"}`.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let kind = match self {
-            Refused::Config(ConfigError { field, value, allowed }) => {
-                return json!({"error": "config", "field": field, "value": value, "allowed": allowed}).to_string();
-            }
-            Refused::Misuse(_) => "misuse",
-            Refused::Snapshot(_) => "snapshot",
-            Refused::Wire(_) => "wire",
-        };
-        json!({"error": kind, "message": self.to_string()}).to_string()
+        json::object(|out| {
+            let kind = match self {
+                Refused::Config(error) => {
+                    out.text("error", "config");
+                    out.text("field", error.field.as_str());
+                    out.text("value", error.value.as_str());
+                    out.text("allowed", error.allowed.as_str());
+                    return;
+                }
+                Refused::Misuse(_) => "misuse",
+                Refused::Snapshot(_) => "snapshot",
+                Refused::Wire(_) => "wire",
+            };
+            out.text("error", kind);
+            out.text("message", self.to_string().as_str());
+        })
     }
 }

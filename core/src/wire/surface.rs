@@ -1,12 +1,12 @@
 //! The rest of what a binding that speaks JSON exports, so that each of its functions is one line.
 
-use serde_json::{Value, json};
-
 use super::{Refused, read, seed_of};
 use crate::backoff::Point;
 use crate::guard::{Guards, Run, RunConfig, Transition};
-use crate::policy::{Input, Millionths};
-use crate::trace::{Masks, mask as masked};
+use crate::json::at::At;
+use crate::json::{self, Json};
+use crate::policy::Millionths;
+use crate::trace::mask::{Masks, UnknownMask, mask as masked};
 use crate::{Evidence, Kind, Policy, Span, StopReason};
 
 /// A bare number is a duration in milliseconds, as JS has it.
@@ -29,7 +29,7 @@ pub fn nanos(span: Span) -> f64 {
 /// A list of texts as JSON.
 #[must_use]
 pub fn texts(list: impl IntoIterator<Item: Into<String>>) -> String {
-    list.into_iter().map(|text| Value::String(text.into())).collect::<Value>().to_string()
+    json::list(|out| list.into_iter().for_each(|text| out.text(&text.into())))
 }
 
 /// A policy of these fields (JSON) over `start`, or over the empty one.
@@ -46,8 +46,7 @@ pub fn policy(fields: &str, start: Option<&Policy>) -> Result<Policy, Refused> {
 /// # Errors
 /// As [`Policy::for_skill`].
 pub fn for_skill(id: &str, manifests: &str) -> Result<Policy, Refused> {
-    let written =
-        Input::from_json(manifests).map_err(|e| Refused::value("manifests", &Input::Text(manifests.into()), &e))?;
+    let written = Json::parse(manifests).map_err(|e| Refused::value("manifests", &Json::Text(manifests.into()), &e))?;
     Ok(Policy::for_skill(id, &written, UNIT)?)
 }
 
@@ -63,7 +62,8 @@ pub fn delay(
     previous_ns: Option<f64>,
     retry_after_ns: Option<f64>,
 ) -> Result<f64, Refused> {
-    let kind = Kind::from_name(kind).ok_or_else(|| Refused::value("kind", &json!(kind), &"the name of a kind"))?;
+    let kind =
+        Kind::from_name(kind).ok_or_else(|| Refused::value("kind", &Json::Text(kind.into()), &"the name of a kind"))?;
     let at = Point { seed: seed_of(seed)?, attempt, n, previous: previous_ns.map(moment) };
     Ok(nanos(policy.delay(policy.backoff_after(kind, at), retry_after_ns.map(moment), at, Span::MAX)))
 }
@@ -73,15 +73,23 @@ pub fn delay(
 /// # Errors
 /// What is no evidence.
 pub fn classify(evidence: &str, policy: Option<&Policy>) -> Result<String, Refused> {
-    let evidence: Evidence = read("evidence", evidence)?;
+    let evidence = read("evidence", evidence, Evidence::read)?;
     Ok(crate::failure::classify(&evidence, policy.map_or(&[], |policy| &policy.rules)).to_json())
 }
 
 /// Every kind as JSON: `[[name, category, service fault, alert], ...]`.
 #[must_use]
 pub fn kinds() -> String {
-    let kinds = Kind::all().map(|k| json!([k.name(), k.category().name(), k.service_fault(), k.alert()]));
-    kinds.collect::<Value>().to_string()
+    json::list(|out| {
+        for kind in Kind::all() {
+            out.list(|out| {
+                out.text(kind.name());
+                out.text(kind.category().name());
+                out.flag(kind.service_fault());
+                out.flag(kind.alert());
+            });
+        }
+    })
 }
 
 /// What a stop reason says to whoever is on call.
@@ -95,9 +103,13 @@ pub fn says(reason: &str) -> &'static str {
 /// # Errors
 /// A set that is none.
 pub fn mask(text: &str, off: &str) -> Result<String, Refused> {
-    let off: Vec<String> = read("off", off)?;
-    let masks = Masks::without(&off).map_err(|e| Refused::value("off", &json!(e.0), &e))?;
+    let off = read("off", off, |at| at.items(At::words))?;
+    let masks = Masks::without(&off).map_err(|e| unknown("off", &e))?;
     Ok(masked(text, masks).into_owned())
+}
+
+pub(super) fn unknown(field: &str, mask: &UnknownMask) -> Refused {
+    Refused::value(field, &Json::Text(mask.0.clone()), mask)
 }
 
 /// The nanoseconds of a duration: text with a unit.
@@ -105,7 +117,7 @@ pub fn mask(text: &str, off: &str) -> Result<String, Refused> {
 /// # Errors
 /// What is no duration.
 pub fn duration_of_text(text: &str) -> Result<f64, Refused> {
-    Span::parse(text).map(nanos).map_err(|e| Refused::value("duration", &json!(text), &e))
+    Span::parse(text).map(nanos).map_err(|e| Refused::value("duration", &Json::Text(text.into()), &e))
 }
 
 /// The nanoseconds of a duration: a number of `unit_ns`.

@@ -71,7 +71,7 @@ pub fn policy_of(case: &Value) -> Result<Policy, String> {
     if case["policy"].is_null() {
         return Ok(start);
     }
-    let written = Input::from_json(&case["policy"].to_string()).map_err(|e| e.to_string())?;
+    let written = Input::parse(&case["policy"].to_string()).map_err(|e| e.to_string())?;
     start.replace(&written, None).map_err(|e| e.to_string())
 }
 

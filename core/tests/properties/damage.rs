@@ -85,7 +85,7 @@ proptest! {
         let Ok(damaged) = String::from_utf8(bytes) else { return Ok(()) };
         let restore = |text: &str| {
             Call::restore(text, Span::ZERO, WALL, Restore::default()).map(|(mut call, step)| {
-                (call.snapshot(Span::ZERO, WALL), step.action.to_value(call.policy()))
+                (call.snapshot(Span::ZERO, WALL), step.action.to_json(call.policy()))
             })
         };
         let whole = restore(&saved).expect("it was not damaged");

@@ -51,7 +51,7 @@ proptest! {
             if play.seen {
                 let saved = play.call.clone().snapshot(play.now, WALL);
                 let (call, step) = Call::restore(&saved, play.now, WALL, Restore::default()).expect("whole");
-                assert_eq!(step.action.to_value(call.policy()), action.to_value(call.policy()));
+                assert_eq!(step.action.to_json(call.policy()), action.to_json(call.policy()));
                 forks.push((play.fork(call), step));
             }
         });

@@ -72,7 +72,7 @@ impl<'a> Play<'a> {
         self.before = self.model.clone();
         let moment = if self.seen { self.now } else { Span::ZERO };
         self.model.action(moment, &step.action);
-        self.log.push(step.action.to_value(self.call.policy()));
+        self.log.push(serde_json::from_str(&step.action.to_json(self.call.policy())).expect("JSON"));
         step.action
     }
 

@@ -71,7 +71,7 @@ pub fn guarded_policy() -> impl Strategy<Value = Policy> {
     ]);
     let cooldown = select(vec![json!({"max": "5s", "bench": "4s"}), Value::Null]);
     (policy(), breaker, budget, cooldown).prop_map(|(policy, breaker, budget, cooldown)| {
-        let mut fields = policy.to_value();
+        let mut fields: Value = serde_json::from_str(&policy.to_json()).expect("JSON");
         fields["breaker"] = breaker;
         fields["retry_budget"] = budget;
         fields["cooldown"] = cooldown;

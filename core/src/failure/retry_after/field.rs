@@ -1,10 +1,9 @@
 //! Fields of the body that say how long to wait.
 
-use serde_json::Value;
-
 use super::super::body::ErrorBody;
 use super::{Clock, date, number, term};
 use crate::Span;
+use crate::json::Json;
 
 /// Fields that hold a length of time, and the unit of a bare number. Sources: Codex, Hugging Face, LLM7.
 const LENGTHS: [(&str, u64); 5] = [
@@ -21,8 +20,8 @@ const MOMENT: &str = "resets_at";
 pub(super) fn find(error: &ErrorBody, clock: &Clock) -> Option<Span> {
     let length = |(key, unit): &(&str, u64)| length(error.field(&[key])?, *unit);
     let moment = || {
-        let seconds = error.field(&[MOMENT])?.as_i64()?;
-        clock.until(seconds.saturating_mul(1000))
+        let seconds = error.field(&[MOMENT])?.as_u64()?;
+        clock.until(i64::try_from(seconds).ok()?.saturating_mul(1000))
     };
     retry_info(error).or_else(|| quota_reset(error, clock)).or_else(|| LENGTHS.iter().find_map(length)).or_else(moment)
 }
@@ -31,9 +30,9 @@ pub(super) fn find(error: &ErrorBody, clock: &Clock) -> Option<Span> {
 fn retry_info(error: &ErrorBody) -> Option<Span> {
     let (_, info) = error.details().find(|(name, _)| *name == "RetryInfo")?;
     match info.get("retryDelay").or_else(|| info.get("retry_delay"))? {
-        Value::String(text) => term::compact(text),
-        Value::Object(parts) => {
-            let part = |key| parts.get(key).map_or(Some(0), Value::as_u64);
+        Json::Text(text) => term::compact(text),
+        parts @ Json::Map(_) => {
+            let part = |key| parts.get(key).map_or(Some(0), Json::as_u64);
             let nanos = u128::from(part("seconds")?) * u128::from(number::SECOND) + u128::from(part("nanos")?);
             Some(number::whole_millis(nanos))
         }
@@ -50,10 +49,11 @@ fn quota_reset(error: &ErrorBody, clock: &Clock) -> Option<Span> {
 }
 
 /// A number in `unit`, or a text with a number or with terms.
-fn length(value: &Value, unit: u64) -> Option<Span> {
+fn length(value: &Json, unit: u64) -> Option<Span> {
     match value {
-        Value::Number(number) => number::json(number, unit),
-        Value::String(text) => number::span(text, unit).or_else(|| term::compact(text)),
+        Json::Whole(number) => number::span(&number.to_string(), unit),
+        Json::Number(number) => number::json(*number, unit),
+        Json::Text(text) => number::span(text, unit).or_else(|| term::compact(text)),
         _ => None,
     }
 }

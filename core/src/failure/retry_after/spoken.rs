@@ -2,6 +2,7 @@
 
 use super::{Clock, date, term};
 use crate::Span;
+use crate::text::lowered;
 
 /// What stands before a length of time.
 const BEFORE_LENGTH: [&str; 12] = [
@@ -28,7 +29,7 @@ const CHINESE_UNITS: [(&str, &str); 7] =
 
 /// The first wait that `message` asks for.
 pub(super) fn find(message: &str, clock: &Clock) -> Option<Span> {
-    let text = message.to_lowercase();
+    let text = lowered(message);
     let lengths = BEFORE_LENGTH.iter().filter_map(|words| first(&text, words, |rest| term::leading(filled(rest))));
     let moments = BEFORE_MOMENT.iter().filter_map(|words| first(&text, words, |rest| clock.until(date::spoken(rest)?)));
     let english = lengths.chain(moments).min_by_key(|(at, _)| *at);

@@ -2,6 +2,7 @@
 
 use super::number;
 use crate::Span;
+use crate::text::is_letter;
 
 /// Units, and their length in nanoseconds.
 const UNITS: [(&[&str], u64); 7] = [
@@ -57,7 +58,7 @@ fn term<'a>(text: &'a str, gap: &str) -> Option<(u128, u64, &'a str)> {
         .map_or(0, |rest| rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
     let (digits, rest) = text.split_at(if fraction > 0 { whole + 1 + fraction } else { whole });
     let rest = rest.strip_prefix(gap).unwrap_or(rest);
-    let end = rest.find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len());
+    let end = rest.find(|c: char| !is_letter(c)).unwrap_or(rest.len());
     let (name, rest) = rest.split_at(end);
     let unit = UNITS.iter().find(|(names, _)| names.contains(&name))?.1;
     Some((number::nanos(digits, unit)?, unit, rest))

@@ -1,12 +1,12 @@
 //! Reading what guards are configured with, and refusing what is not built yet.
 
 use crate::Span;
-use crate::policy::at::{At, Object, Read};
+use crate::json::Json;
+use crate::json::at::{At, Object, Read};
 use crate::policy::fields::{BreakerConfig, CooldownConfig, Fields, Millionths, RetryBudgetConfig, ShedConfig, Trip};
-use crate::policy::input::Input;
 
 /// Every guard's part of the policy; `null` leaves a guard out.
-pub(super) fn guards(object: &Object<'_>, f: &mut Fields) -> Read<()> {
+pub(super) fn guards(object: Object<'_>, f: &mut Fields) -> Read<()> {
     object.set("breaker", &mut f.breaker, |at| at.unless_null(breaker))?;
     object.set("retry_budget", &mut f.retry_budget, |at| at.unless_null(retry_budget))?;
     object.set("cooldown", &mut f.cooldown, |at| at.unless_null(cooldown))?;
@@ -16,7 +16,7 @@ pub(super) fn guards(object: &Object<'_>, f: &mut Fields) -> Read<()> {
 }
 
 /// Validates a part that nothing honours yet, and refuses it even when it is valid.
-fn not_built(object: &Object<'_>, name: &str, fields: &[&str]) -> Read<()> {
+fn not_built(object: Object<'_>, name: &'static str, fields: &[&'static str]) -> Read<()> {
     let Some(at) = object.get(name).filter(|at| !at.is_null()) else { return Ok(()) };
     let part = at.object(fields)?;
     for field in fields {
@@ -33,7 +33,7 @@ fn breaker(at: &At<'_>) -> Read<BreakerConfig> {
         ["consecutive_failures", "window", "min_calls", "ratio", "open_for", "open_for_max", "probe_lease"];
     let object = at.object(&FIELDS)?;
     let mut out = BreakerConfig::default();
-    if let Some(trip) = trip(at, &object)? {
+    if let Some(trip) = trip(at, object)? {
         out.trip = trip;
     }
     object.set("open_for", &mut out.open_for, At::positive_span)?;
@@ -41,13 +41,13 @@ fn breaker(at: &At<'_>) -> Read<BreakerConfig> {
     object.set("open_for_max", &mut out.open_for_max, At::positive_span)?;
     object.set("probe_lease", &mut out.probe_lease, At::positive_span)?;
     if out.open_for_max < out.open_for {
-        return Err(object.refuse("open_for_max", &Input::Null, format!("at least open_for, {}", out.open_for)));
+        return Err(object.refuse("open_for_max", &Json::Null, &format!("at least open_for, {}", out.open_for)));
     }
     Ok(out)
 }
 
 /// What opens the breaker: failures in a row, or a share of the calls, never both.
-fn trip(at: &At<'_>, object: &Object<'_>) -> Read<Option<Trip>> {
+fn trip(at: &At<'_>, object: Object<'_>) -> Read<Option<Trip>> {
     let consecutive = object.read("consecutive_failures", |at| at.count32(1, 1_000_000))?;
     let ratio = object.read("ratio", |at| at.millionths(0, 1))?;
     let window = object.read("window", At::positive_span)?;
@@ -58,7 +58,7 @@ fn trip(at: &At<'_>, object: &Object<'_>) -> Read<Option<Trip>> {
             Err(at.refuse("consecutive_failures, or ratio with window and min_calls; not both"))
         }
         (Some(n), _) => Ok(Some(Trip::Consecutive(n))),
-        (None, Some(Millionths(0))) => Err(object.refuse("ratio", &Input::Null, "a number above 0, up to 1")),
+        (None, Some(Millionths(0))) => Err(object.refuse("ratio", &Json::Null, "a number above 0, up to 1")),
         (None, Some(ratio)) => Ok(Some(Trip::Ratio {
             ratio,
             window: window.unwrap_or(Span::from_secs(10)),
@@ -81,7 +81,7 @@ fn retry_budget(at: &At<'_>) -> Read<RetryBudgetConfig> {
     const TOKENS: [&str; 4] = ["capacity", "retry_cost", "throttle_cost", "refund"];
     const RATIO: [&str; 3] = ["ratio", "min_per_second", "window"];
     let object = at.object(&[&TOKENS[..], &RATIO[..]].concat())?;
-    let given = |names: &[&str]| names.iter().any(|name| object.get(name).is_some());
+    let given = |names: &[&'static str]| names.iter().any(|name| object.get(name).is_some());
     match (given(&TOKENS), given(&RATIO)) {
         (true, true) => Err(at.refuse("capacity and costs, or ratio with min_per_second and window; not both")),
         (_, true) => Ok(RetryBudgetConfig::Ratio {
@@ -90,7 +90,7 @@ fn retry_budget(at: &At<'_>) -> Read<RetryBudgetConfig> {
             window: object.read("window", At::positive_span)?.unwrap_or(Span::from_secs(10)),
         }),
         (_, false) => {
-            let cost = |name, default| Ok(object.read(name, |at| at.count32(0, 1_000_000))?.unwrap_or(default));
+            let cost = |name, default| object.read(name, |at| at.count32(0, 1_000_000)).map(|n| n.unwrap_or(default));
             let capacity = object.read("capacity", |at| at.count32(1, 1_000_000_000))?.unwrap_or(500);
             let (retry_cost, throttle_cost) = (cost("retry_cost", 14)?, cost("throttle_cost", 5)?);
             Ok(RetryBudgetConfig::Tokens { capacity, retry_cost, throttle_cost, refund: cost("refund", 1)? })
@@ -101,8 +101,8 @@ fn retry_budget(at: &At<'_>) -> Read<RetryBudgetConfig> {
 fn shed(at: &At<'_>) -> Read<ShedConfig> {
     let object = at.object(&["queue_depth", "cost_ratio", "below_priority"])?;
     let out = ShedConfig {
-        queue_depth: object.read("queue_depth", |at| at.unless_null(|at| at.count(0, 1_000_000_000)))?.flatten(),
-        cost_ratio: object.read("cost_ratio", |at| at.unless_null(|at| at.millionths(0, 1_000)))?.flatten(),
+        queue_depth: object.maybe("queue_depth", |at| at.count(0, 1_000_000_000))?,
+        cost_ratio: object.maybe("cost_ratio", |at| at.millionths(0, 1_000))?,
         below_priority: object.read("below_priority", |at| at.count32(0, 1_000))?.unwrap_or(5),
     };
     if out.queue_depth.is_none() && out.cost_ratio.is_none() {

@@ -4,12 +4,12 @@ use super::{MOST_ATTEMPTS, not_control};
 use crate::backoff::Curve;
 use crate::failure::Kind;
 use crate::jitter::Jitter;
-use crate::policy::at::{At, Object, Read};
+use crate::json::Json;
+use crate::json::at::{At, Object, Read};
 use crate::policy::fields::{Backoff, Fields, KindOverride, Millionths, RetryAfter};
-use crate::policy::input::Input;
 
 /// Backoff, jitter and retry-after of the policy itself.
-pub(super) fn waits(object: &Object<'_>, f: &mut Fields) -> Read<()> {
+pub(super) fn waits(object: Object<'_>, f: &mut Fields) -> Read<()> {
     if let Some(at) = object.get("backoff") {
         f.backoff = backoff(&at, &f.backoff)?;
     }
@@ -27,7 +27,7 @@ pub(super) fn waits(object: &Object<'_>, f: &mut Fields) -> Read<()> {
 }
 
 /// The jitter beside this curve. `decorrelated` draws by itself and has none: one that is written there is refused.
-fn beside(backoff: &Backoff, jitter: Jitter, object: &Object<'_>) -> Read<Option<Jitter>> {
+fn beside(backoff: &Backoff, jitter: Jitter, object: Object<'_>) -> Read<Option<Jitter>> {
     match object.get("jitter") {
         _ if backoff.curve != Curve::Decorrelated => Ok(Some(jitter)),
         Some(at) if jitter != Jitter::None => Err(at.refuse("\"none\" with decorrelated, which draws by itself")),
@@ -39,7 +39,7 @@ fn backoff(at: &At<'_>, from: &Backoff) -> Read<Backoff> {
     let object = at.object(&["kind", "base", "factor", "max", "delays"])?;
     let factor = object.read("factor", |at| at.millionths(1, 1_000))?;
     let delays = object
-        .read("delays", |at| at.list(1, MOST_ATTEMPTS as usize)?.iter().map(At::span).collect::<Read<Vec<_>>>())?;
+        .read("delays", |at| at.list(1, MOST_ATTEMPTS as usize)?.map(|at| at.span()).collect::<Read<Vec<_>>>())?;
     let fresh = [
         ("constant", Curve::Constant),
         ("linear", Curve::Linear),
@@ -55,25 +55,25 @@ fn backoff(at: &At<'_>, from: &Backoff) -> Read<Backoff> {
     };
     match (&mut curve, factor) {
         (Curve::Exponential(slot), Some(factor)) => *slot = factor,
-        (_, Some(_)) => return Err(object.refuse("factor", &Input::Null, "nothing: only exponential has a factor")),
+        (_, Some(_)) => return Err(object.refuse("factor", &Json::Null, "nothing: only exponential has a factor")),
         _ => {}
     }
     match (&mut curve, delays) {
         (Curve::Schedule(slot), Some(delays)) => *slot = delays,
         (Curve::Schedule(slot), None) if !slot.is_empty() => {}
         (Curve::Schedule(_), None) => return Err(at.refuse("a list of delays for a schedule")),
-        (_, Some(_)) => return Err(object.refuse("delays", &Input::Null, "nothing: only schedule has delays")),
+        (_, Some(_)) => return Err(object.refuse("delays", &Json::Null, "nothing: only schedule has delays")),
         _ => {}
     }
-    capped(&object, curve, from)
+    capped(object, curve, from)
 }
 
 /// Adds base and cap. Constant and schedule know their longest wait, so their cap may be left out.
-fn capped(object: &Object<'_>, curve: Curve, from: &Backoff) -> Read<Backoff> {
+fn capped(object: Object<'_>, curve: Curve, from: &Backoff) -> Read<Backoff> {
     let written = object.read("base", At::span)?;
     let (base, longest) = match &curve {
         Curve::Schedule(_) if written.is_some() => {
-            return Err(object.refuse("base", &Input::Null, "nothing: a schedule has delays"));
+            return Err(object.refuse("base", &Json::Null, "nothing: a schedule has delays"));
         }
         Curve::Schedule(delays) => (delays[0], delays.iter().copied().max().unwrap_or_default()),
         _ => (written.unwrap_or(from.base), written.unwrap_or(from.base)),
@@ -81,8 +81,8 @@ fn capped(object: &Object<'_>, curve: Curve, from: &Backoff) -> Read<Backoff> {
     let inherited = if matches!(curve, Curve::Constant | Curve::Schedule(_)) { longest } else { from.max };
     let max = object.read("max", At::span)?.unwrap_or(inherited);
     if max < base && !matches!(curve, Curve::Schedule(_)) {
-        let value = Input::Text(max.to_string());
-        return Err(object.refuse("max", &value, format!("at least the base, {base}")));
+        let value = Json::Text(max.to_string());
+        return Err(object.refuse("max", &value, &format!("at least the base, {base}")));
     }
     Ok(Backoff { curve, base, max })
 }
@@ -102,7 +102,7 @@ fn jitter(at: &At<'_>, from: Jitter) -> Read<Jitter> {
     let ratio = written.or(from_ratio.filter(|_| kind == from_kind)).unwrap_or(Millionths(500_000));
     Ok(match kind {
         "none" | "full" if written.is_some() => {
-            return Err(object.refuse("ratio", &Input::Null, format!("nothing: {kind} has no ratio")));
+            return Err(object.refuse("ratio", &Json::Null, &format!("nothing: {kind} has no ratio")));
         }
         "none" => Jitter::None,
         "full" => Jitter::Full,
@@ -119,13 +119,13 @@ pub(super) fn kinds(at: &At<'_>, f: &Fields) -> Read<Vec<(Kind, KindOverride)>> 
         let known = Kind::from_name(name).filter(|k| not_control(*k));
         let kind = known.ok_or_else(|| {
             let names: Vec<_> = Kind::all().filter(|k| not_control(*k)).map(Kind::name).collect();
-            at.refuse(format!("no such kind; the kinds are {}", names.join(", ")))
+            at.refuse_owned(format!("no such kind; the kinds are {}", names.join(", ")))
         })?;
         let object = at.object(&["backoff", "jitter", "max_attempts"])?;
         let own = object.read("backoff", |at| backoff(at, &f.backoff))?;
         let jitter = object.read("jitter", |at| {
             let jitter = jitter(at, f.jitter)?;
-            beside(own.as_ref().unwrap_or(&f.backoff), jitter, &object)
+            beside(own.as_ref().unwrap_or(&f.backoff), jitter, object)
         })?;
         let max_attempts = object.read("max_attempts", |at| at.count32(1, MOST_ATTEMPTS))?;
         out.push((kind, KindOverride { backoff: own, jitter: jitter.flatten(), max_attempts }));
