@@ -38,6 +38,16 @@ pub fn says(reason: String) -> &'static str {
 }
 
 #[napi(catch_unwind)]
+pub fn stream_item(event: String) -> &'static str {
+    reprieve::stream::item(&event).name()
+}
+
+#[napi(catch_unwind)]
+pub fn stream_finishes(event: String) -> bool {
+    reprieve::stream::finishes(&event)
+}
+
+#[napi(catch_unwind)]
 pub fn mask(text: String, off: String) -> Result<String> {
     wire::mask(&text, &off).map_err(thrown)
 }

@@ -19,6 +19,7 @@ for (const [name, engine] of Object.entries(engines)) {
     },
     number: (one) => number(engine, one),
     policy: (one) => policy(engine, one),
+    stream: (one) => stream(engine, one),
   };
   for (const topic of topics) {
     test(`vectors, ${topic}, raw ${name}`, async (t) => {
@@ -50,6 +51,12 @@ function policyOf(engine: Engine, one: Case): EnginePolicy {
 function classify(engine: Engine, { evidence, rules = [], expect }: Case): void {
   const holds = new engine.Policy(JSON.stringify({ rules }));
   check(expect, JSON.parse(engine.classify(JSON.stringify(evidence), holds)));
+}
+
+function stream(engine: Engine, { event, expect, finishes }: Case): void {
+  const text = typeof event === "string" ? event : JSON.stringify(event);
+  check(expect, engine.streamItem(text));
+  if (finishes !== undefined) check(finishes, engine.streamFinishes(text));
 }
 
 function delay(engine: Engine, one: Case): void {

@@ -128,6 +128,18 @@ pub fn says(reason: &str) -> &'static str {
     reprieve::StopReason::from_name(reason).map_or("the call ended", reprieve::StopReason::says)
 }
 
+/// What one event of a stream (JSON) is: `held`, `content`, `end`, `content_end` or `error`.
+#[pyfunction]
+pub fn stream_item(event: &str) -> &'static str {
+    reprieve::stream::item(event).name()
+}
+
+/// A stream of such events (JSON) ends with one that says so; without it, it was cut.
+#[pyfunction]
+pub fn stream_finishes(event: &str) -> bool {
+    reprieve::stream::finishes(event)
+}
+
 /// The text with personal data and secrets masked; `off` names the sets to leave.
 #[pyfunction]
 #[pyo3(signature = (text, off=Vec::new()))]
