@@ -13,16 +13,15 @@ from .._policy import Bound, Policy
 T = TypeVar("T")
 
 
-def chain(policy: Policy | Bound | str, models: int) -> Bound:
+def chain(policy: object, models: int) -> Bound:
     """The policy with one target for each model.
 
     A policy of one target gets the targets that it lacks: `backup`, `backup_2` and so on. One that names more has to
     name as many as there are models.
     """
-    given: object = policy
-    bound = Policy.preset(given) if isinstance(given, str) else given
+    bound = Policy.preset(policy) if isinstance(policy, str) else policy
     if not isinstance(bound, Bound):
-        raise ConfigError("policy", repr(given), "a Policy, a bound one, or the name of a preset")
+        raise ConfigError("policy", repr(policy), "a Policy, a bound one, or the name of a preset")
     targets = bound.policy.targets
     if len(targets) == models:
         return bound

@@ -6,7 +6,6 @@ is imported.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, cast
 
 from .._current import Attempt, current_attempt
@@ -33,30 +32,39 @@ def following_resource(resource: Any) -> Any:
     return type(resource)(following(client)) if is_client(client) else resource
 
 
-@lru_cache(maxsize=64)
-def _following(kind: type) -> type:
-    if getattr(kind, "__reprieve_following__", False):
-        return kind
+#: The class of a client, and the one of its copies.
+_KINDS: dict[Any, Any] = {}
 
+
+def _following(kind: Any) -> Any:
+    """A subclass whose timeout is the attempt's."""
+    if kind in _KINDS.values():
+        return kind
+    if kind not in _KINDS:
+        _KINDS[kind] = _made(kind)
+    return _KINDS[kind]
+
+
+def _made(kind: Any) -> Any:
     def get(client: Any) -> Any:
-        own, attempt = vars(client).get("timeout"), current_attempt()
+        own: Any = vars(client).get("timeout")
+        attempt = current_attempt()
         return own if attempt is None else _within(own, attempt)
 
     def set_own(client: Any, own: Any) -> None:
         vars(client)["timeout"] = own
 
-    body = {"timeout": property(get, set_own), "__reprieve_following__": True, "__module__": kind.__module__}
+    body = {"timeout": property(get, set_own), "__module__": kind.__module__, "__qualname__": kind.__qualname__}
     return type(kind.__name__, (kind,), body)
 
 
 def _within(own: Any, attempt: Attempt) -> Any:
     """The client's own timeout where that is shorter, else the attempt's: for each phase, where it tells them apart."""
-    limits = {"connect": attempt.connect_timeout, "read": attempt.timeout}
-    if hasattr(own, "connect") and hasattr(own, "read"):
-        phases = {phase: getattr(own, phase) for phase in ("connect", "read", "write", "pool")}
-        shorter = {phase: _least(value, limits.get(phase, attempt.timeout)) for phase, value in phases.items()}
-        return cast("Any", type(own))(**shorter)
-    return _least(own, attempt.timeout)
+    if not (hasattr(own, "connect") and hasattr(own, "read")):
+        return _least(own, attempt.timeout)
+    rest = {phase: _least(getattr(own, phase), attempt.timeout) for phase in ("read", "write", "pool")}
+    kind = cast("Any", type(own))
+    return kind(connect=_least(own.connect, attempt.connect_timeout), **rest)
 
 
 def _least(own: object, limit: float) -> float:

@@ -7,14 +7,17 @@ from typing import Any, NamedTuple, TypeVar
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
+from langchain_core.runnables.config import ensure_config
 from langgraph.types import Command
 
 from .. import _aio, _driver
 from .._policy import Bound, Policy
 from ._chain import chain, of_target
 from ._langchain_quiet import quiet
+from ._langchain_tokens import counted
 
 Answer = TypeVar("Answer")
 ToolAnswer = ToolMessage | Command[Any]
@@ -54,7 +57,8 @@ class ResilientMiddleware(AgentMiddleware[Any, Any, Any]):
         requests = self._requests(request)
 
         def attempt() -> _Answered:
-            return _Answered.of(handler(of_target(self._policy, requests)))
+            with counted(_handlers()):
+                return _Answered.of(handler(of_target(self._policy, requests)))
 
         answered: _Answered = _driver.run(self._policy, attempt, (), {})
         return answered.response
@@ -65,7 +69,8 @@ class ResilientMiddleware(AgentMiddleware[Any, Any, Any]):
         requests = self._requests(request)
 
         async def attempt() -> _Answered:
-            return _Answered.of(await handler(of_target(self._policy, requests)))
+            with counted(_handlers()):
+                return _Answered.of(await handler(of_target(self._policy, requests)))
 
         answered: _Answered = await _aio.run(self._policy, attempt, (), {})
         return answered.response
@@ -102,6 +107,12 @@ class _Answered(NamedTuple):
     def of(response: ModelResponse[Any]) -> _Answered:
         said = (getattr(message, "usage_metadata", None) for message in response.result)
         return _Answered(response, next(filter(None, said), None))
+
+
+def _handlers() -> list[BaseCallbackHandler]:
+    """Those of the run around here, which the model's run inherits."""
+    callbacks = ensure_config().get("callbacks")
+    return callbacks if isinstance(callbacks, list) else callbacks.handlers if callbacks else []
 
 
 def _quiet_model(model: BaseChatModel) -> BaseChatModel:

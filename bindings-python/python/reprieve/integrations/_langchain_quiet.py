@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from langchain_core.language_models import BaseLanguageModel
-from langchain_core.runnables import Runnable, RunnableParallel, RunnableSequence, RunnableWithFallbacks
+from langchain_core.runnables import (
+    Runnable,
+    RunnableParallel,
+    RunnableSequence,
+    RunnableSerializable,
+    RunnableWithFallbacks,
+)
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.retry import RunnableRetry
 
@@ -25,7 +31,8 @@ def quiet(runnable: Runnable[Any, Any]) -> Runnable[Any, Any]:
         raise ConfigError(
             "runnable", "one with .with_retry()", "a runnable that does not retry: the policy does; leave it out"
         )
-    return runnable.model_copy(update=parts) if (parts := _parts(runnable)) else runnable  # type: ignore[attr-defined]
+    parts = _parts(runnable)
+    return runnable.model_copy(update=parts) if parts and isinstance(runnable, RunnableSerializable) else runnable
 
 
 def _parts(runnable: Runnable[Any, Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from .._policy import Bound, Policy
 from ._chain import chain, of_target
 from ._langchain_agents import ResilientMiddleware
 from ._langchain_quiet import quiet
+from ._langchain_tokens import counted
 
 __all__ = ["Resilient", "ResilientChatModel", "ResilientMiddleware", "resilient"]
 
@@ -84,7 +85,8 @@ class _Attempts:
         bound, runnables = self._targets()
 
         def attempt() -> Any:
-            return of_target(bound, runnables).invoke(input, _child(config, run_manager), **kwargs)
+            with counted(run_manager.handlers):
+                return of_target(bound, runnables).invoke(input, _child(config, run_manager), **kwargs)
 
         return _driver.run(bound, attempt, (), {})
 
@@ -94,7 +96,8 @@ class _Attempts:
         bound, runnables = self._targets()
 
         async def attempt() -> Any:
-            return await of_target(bound, runnables).ainvoke(input, _child(config, run_manager), **kwargs)
+            with counted(run_manager.handlers):
+                return await of_target(bound, runnables).ainvoke(input, _child(config, run_manager), **kwargs)
 
         return await _aio.run(bound, attempt, (), {})
 
@@ -180,13 +183,14 @@ class ResilientChatModel(_Attempts, BaseChatModel):
         return self.policy, self.models
 
     def invoke(self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any) -> AIMessage:
-        answer = self._call_with_config(self._once, input, config, **kwargs)
-        return cast("AIMessage", answer)
+        answer: AIMessage = self._call_with_config(self._once, input, config, **kwargs)
+        return answer
 
     async def ainvoke(
         self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AIMessage:
-        return cast("AIMessage", await self._acall_with_config(self._aonce, input, config, **kwargs))
+        answer: AIMessage = await self._acall_with_config(self._aonce, input, config, **kwargs)
+        return answer
 
     def stream(self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
         yield from self._transform_stream_with_config(iter([input]), self._streamed, config, **kwargs)

@@ -30,9 +30,29 @@ RETRIES = ("num_retries", "max_retries", "retry_policy", "fallbacks", "context_w
 SETTINGS = ("num_retries", "model_fallbacks")
 #: What belongs to the model that was asked for, and is none of another one's business: above all its key.
 OF_MODEL = frozenset(
-    "model api_key api_base base_url api_version organization custom_llm_provider client headers extra_headers "
-    "azure_ad_token azure_ad_token_provider deployment_id vertex_project vertex_location vertex_credentials "
-    "aws_access_key_id aws_secret_access_key aws_session_token aws_region_name aws_profile_name".split()
+    {
+        "model",
+        "api_key",
+        "api_base",
+        "base_url",
+        "api_version",
+        "organization",
+        "custom_llm_provider",
+        "client",
+        "headers",
+        "extra_headers",
+        "azure_ad_token",
+        "azure_ad_token_provider",
+        "deployment_id",
+        "vertex_project",
+        "vertex_location",
+        "vertex_credentials",
+        "aws_access_key_id",
+        "aws_secret_access_key",
+        "aws_session_token",
+        "aws_region_name",
+        "aws_profile_name",
+    }
 )
 
 

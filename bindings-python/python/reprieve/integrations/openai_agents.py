@@ -14,7 +14,7 @@ retries of the models' clients are off for these calls, and `ModelSettings.retry
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -118,7 +118,7 @@ def _refuse_runner_retries(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _once() -> Iterator[None]:
+def _once() -> Generator[None]:
     """No retries of the models' own, as the SDK's runner switches them off for its own retries."""
     with (
         _retry_runtime.provider_managed_retries_disabled(True),
