@@ -26,6 +26,8 @@ export interface Engine {
   streamItem(event: string): string;
   /** A stream of such events (JSON) ends with one that says so; without it, it was cut. */
   streamFinishes(event: string): boolean;
+  /** A timeline of records (a JSON list of lines), for people. */
+  timeline(traceId: string, lines: string): string;
   /** The text, masked; `off` is a JSON list of the sets to leave. */
   mask(text: string, off: string): string;
   /** A duration in nanoseconds: text with a unit, or a number of `unitNs`. */
@@ -62,7 +64,7 @@ export interface EnginePolicy {
   delay(kind: string, seed: string, attempt: number, n: number, previousNs?: number, retryAfterNs?: number): number;
 }
 
-/** Options of a call, as JSON: `{ids, endsBy, recorded, heard, unmask}`. */
+/** Options of a call, as JSON: `{ids, endsBy, recorded, heard, unmask, repairs}`. */
 export interface CallClass {
   new (policy: EnginePolicy, seed: string, options: string, guards?: EngineGuards, run?: EngineRun): EngineCall;
   /** The call whose first attempt the driver began by itself at `t0`, when `calm` was what the guards answered. */
@@ -74,7 +76,7 @@ export interface CallClass {
     calm?: number,
     guards?: EngineGuards,
   ): EngineCall;
-  /** The call of a snapshot; its next action is `restored()`. Options: `{countSuspended, endsBy}`. */
+  /** The call of a snapshot; its next action is `restored()`. Options: `{countSuspended, endsBy, repairs}`. */
   restore(
     snapshot: string,
     now: number,

@@ -48,6 +48,11 @@ pub fn stream_finishes(event: String) -> bool {
 }
 
 #[napi(catch_unwind)]
+pub fn timeline(trace_id: String, lines: String) -> Result<String> {
+    wire::timeline(&trace_id, &lines).map_err(thrown)
+}
+
+#[napi(catch_unwind)]
 pub fn mask(text: String, off: String) -> Result<String> {
     wire::mask(&text, &off).map_err(thrown)
 }

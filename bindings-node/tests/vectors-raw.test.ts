@@ -30,7 +30,8 @@ for (const [name, engine] of Object.entries(engines)) {
 }
 
 function unplayable(topic: string, one: Case): string | undefined {
-  if (topic === "guard") return "a machine alone is not exported: it is met in a call, as the `call` cases with guards do";
+  if (topic === "guard")
+    return "a machine alone is not exported: it is met in a call, as the `call` cases with guards do";
   if (topic === "policy" && one.unit === "s") return "a bare number is a duration in milliseconds in JavaScript";
   if (one.rules?.some((rule: Case) => Object.keys(rule.when).length === 0)) {
     return "a rule without a condition: a policy, which holds the rules, refuses it";
@@ -74,7 +75,8 @@ function number(engine: Engine, { text, number, unit, expect }: Case): void {
     seen = { error: refused(error).allowed };
   }
   if (expect.error === undefined) check(expect, seen);
-  else if (!seen.error?.includes(expect.error)) throw new Differs(`expected ${expect.error}, saw ${JSON.stringify(seen)}`);
+  else if (!seen.error?.includes(expect.error))
+    throw new Differs(`expected ${expect.error}, saw ${JSON.stringify(seen)}`);
 }
 
 /** Read from JSON where a bare number is no duration, from an object where it is one in milliseconds. */
@@ -152,7 +154,7 @@ class World {
         this.kept = this.call.snapshot(at, body.wall);
         return;
       case "restore": {
-        const options = JSON.stringify({ countSuspended: body.count_suspended });
+        const options = JSON.stringify({ countSuspended: body.count_suspended, repairs: body.repairs });
         this.call = this.engine.Call.restore(this.kept, at, body.wall, options, this.guards, this.run);
         return told(() => this.call.restored());
       }
@@ -184,9 +186,9 @@ class World {
   }
 
   private fresh(policy: EnginePolicy, seed: unknown, options: Case = {}): EngineCall {
-    const { ends_by, ...ids } = options;
+    const { ends_by, repairs, ...ids } = options;
     const endsBy = ends_by === undefined ? undefined : ns(ends_by);
-    const given = JSON.stringify({ ids: { trace_id: "", ...ids }, endsBy, recorded: true });
+    const given = JSON.stringify({ ids: { trace_id: "", ...ids }, endsBy, repairs, recorded: true });
     return new this.engine.Call(policy, String(seed), given, this.guards, this.run);
   }
 

@@ -140,6 +140,13 @@ pub fn stream_finishes(event: &str) -> bool {
     reprieve::stream::finishes(event)
 }
 
+/// A timeline of records, for people.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "as PyO3 hands it over")]
+pub fn timeline(trace_id: &str, lines: Vec<String>) -> String {
+    reprieve::trace::timeline(trace_id, lines)
+}
+
 /// The text with personal data and secrets masked; `off` names the sets to leave.
 #[pyfunction]
 #[pyo3(signature = (text, off=Vec::new()))]

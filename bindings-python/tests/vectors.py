@@ -264,10 +264,8 @@ class World:
         self._name, self.call = name, call
 
     def _restore(self, at: int, body: dict[str, Any]) -> Any:
-        count = body.get("count_suspended", True)
-        call, action = Call.restore(
-            self._kept, at, body["wall"], count_suspended=count, guards=self.guards, run=self.run
-        )
+        how = {"count_suspended": body.get("count_suspended", True), "repairs": body.get("repairs", ())}
+        call, action = Call.restore(self._kept, at, body["wall"], guards=self.guards, run=self.run, **how)
         self.call = Raw(call)
         return shown(action)
 
@@ -280,7 +278,9 @@ class Raw:
 
     @classmethod
     def fresh(cls, world: World, policy: Policy, seed: int, ids: dict[str, Any]) -> Raw:
-        return cls(Call(policy, seed, ids={"trace_id": "", **ids}, guards=world.guards, run=world.run))
+        repairs, ids = ids.get("repairs", ()), {name: text for name, text in ids.items() if name != "repairs"}
+        ids = {"trace_id": "", **ids}
+        return cls(Call(policy, seed, ids=ids, guards=world.guards, run=world.run, repairs=repairs))
 
     def begin(self, at: int) -> Any:
         return self._told(lambda: self._call.begin(at))

@@ -37,6 +37,11 @@ pub fn stream_finishes(event: &str) -> bool {
 }
 
 #[wasm_bindgen]
+pub fn timeline(trace_id: &str, lines: &str) -> Result<String, JsError> {
+    wire::timeline(trace_id, lines).map_err(thrown)
+}
+
+#[wasm_bindgen]
 pub fn mask(text: &str, off: &str) -> Result<String, JsError> {
     wire::mask(text, off).map_err(thrown)
 }

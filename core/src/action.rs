@@ -146,16 +146,19 @@ pub enum RetryReason {
     TooEarly,
     /// Every target refused, and one of them is only cooling down.
     CoolingDown,
+    /// An attempt failed, and the request is repaired before the next one.
+    Repair,
 }
 
 impl RetryReason {
-    /// The wire name: a kind's name, `too_early` or `cooling_down`.
+    /// The wire name: a kind's name, `too_early`, `cooling_down` or `repair`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             RetryReason::Kind(kind) => kind.name(),
             RetryReason::TooEarly => "too_early",
             RetryReason::CoolingDown => "cooling_down",
+            RetryReason::Repair => "repair",
         }
     }
 
@@ -163,8 +166,10 @@ impl RetryReason {
     pub(crate) fn from_name(name: &str) -> RetryReason {
         match Kind::from_name(name) {
             Some(kind) => RetryReason::Kind(kind),
-            None if name == RetryReason::CoolingDown.name() => RetryReason::CoolingDown,
-            None => RetryReason::TooEarly,
+            None => [RetryReason::CoolingDown, RetryReason::Repair]
+                .into_iter()
+                .find(|reason| reason.name() == name)
+                .unwrap_or(RetryReason::TooEarly),
         }
     }
 }

@@ -10,6 +10,9 @@
 //! | Waiting | Retry (`too_early`), or as Ready | misuse | Ignored | Stop |
 //! | Ended | misuse; Stop once cancelled | Stop where an answer was due | Ignored | Stop |
 //!
+//! `on_outcome` answers the first failure of a kind that can be repaired with `Retry` (`repair`) at once, or asks its run
+//! first. The attempt is counted by the call, and not by its target; no guard hears of it.
+//!
 //! An outcome is answered once: one of an attempt that was superseded or already decided is Ignored, one of an attempt
 //! never issued is misuse. `begin` is in `begin.rs`, `on_outcome` in `outcome.rs`, records and events are in
 //! `records.rs`, snapshots in `snapshot.rs`; this file holds the state and what they share.
@@ -21,8 +24,8 @@ mod snapshot;
 
 pub use snapshot::{Restore, SnapshotError};
 
-use crate::action::{Action, Disposition, Misuse, Redeliver, Step, Stop, StopReason};
-use crate::failure::Kind;
+use crate::action::{Action, Disposition, Misuse, Redeliver, RetryReason, Step, Stop, StopReason};
+use crate::failure::{Category, Kind, KindSet};
 use crate::guard::{Permit, Settle, Usage, Verdict};
 use crate::policy::StreamMode;
 use crate::trace::{Decision, Ids, Masks, Receipt};
@@ -77,6 +80,8 @@ pub struct Call {
     returns: Vec<(usize, Span)>,
     began: Span,
     first_item: Option<Span>,
+    /// The kinds that can still be repaired, each once.
+    repairs: KindSet,
     /// A retry was paid for and has not begun.
     owed: u32,
     outbox: Vec<Settle>,
@@ -102,13 +107,15 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Admit,
-    Repeat { delay: Span },
+    Repeat { delay: Span, reason: RetryReason },
 }
 
 /// What is counted per target, and forgotten when it is left.
 #[derive(Clone, Copy, Debug, Default)]
 struct OnTarget {
     attempts: u32,
+    /// Attempts beside these whose failure was repaired: they count nowhere.
+    repaired: u32,
     /// How many ended with each kind.
     kinds: [u16; Kind::COUNT],
     /// The last decorrelated wait.
@@ -171,6 +178,7 @@ impl Call {
             returns: Vec::new(),
             began: Span::ZERO,
             first_item: None,
+            repairs: KindSet::EMPTY,
             owed: 0,
             outbox: Vec::new(),
             receipts: Vec::new(),
@@ -217,6 +225,15 @@ impl Call {
     #[must_use]
     pub fn with_ids(mut self, ids: Ids) -> Call {
         self.ids = Some(Box::new(ids));
+        self
+    }
+
+    /// The driver can change the request after a failure of these kinds. The first failure of each is answered with a
+    /// `Retry` at once, whose reason is `repair`: one attempt more, which does not count into `max_attempts`. Control
+    /// kinds cannot be repaired.
+    #[must_use]
+    pub fn repairing(mut self, kinds: KindSet) -> Call {
+        self.repairs = kinds.iter().filter(|kind| kind.category() != Category::Control).collect();
         self
     }
 
@@ -283,7 +300,7 @@ impl Call {
         self.attempts
     }
 
-    /// Attempts issued on the current target: the n of a user's own backoff.
+    /// Attempts issued on the current target, without those that were repaired: the n of a user's own backoff.
     #[must_use]
     pub fn attempts_on_target(&self) -> u32 {
         self.on_target.attempts
@@ -295,7 +312,7 @@ impl Call {
         let target = &self.policy.targets[self.target];
         let here = self.on_target.attempts >= target.max_attempts.unwrap_or(self.policy.max_attempts);
         let last_target = self.target + 1 >= self.policy.targets.len();
-        self.total_reached() || (here && last_target)
+        self.total_reached() || (here && last_target && self.repairs.is_empty())
     }
 
     /// What is left of the deadline at the latest moment seen.

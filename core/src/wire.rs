@@ -14,7 +14,7 @@ pub use machine::{Machine, Peers};
 pub use refused::Refused;
 pub use surface::{
     breaker_state, calm, classify as classify_json, delay, duration_of_number, duration_of_text, for_skill, kinds,
-    mask, moment, nanos, policy, report, run, says, take_transitions, texts,
+    mask, moment, nanos, policy, report, run, says, take_transitions, texts, timeline,
 };
 
 use crate::action::{Action, Outcome, Redeliver, Stop};
@@ -86,7 +86,7 @@ impl Failure {
 
 impl Ids {
     /// Reads what names a call: `trace_id`, and as needed `idempotency_key`, `scene`, `prompt_version`,
-    /// `outer_trace_id`.
+    /// `outer_trace_id`, `client`.
     ///
     /// # Errors
     /// [`WireError`] for an unknown field or a value of another type.

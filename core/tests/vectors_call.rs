@@ -10,7 +10,7 @@ use reprieve::backoff::Point;
 use reprieve::guard::{self, Guards, Run, RunConfig};
 use reprieve::policy::Millionths;
 use reprieve::trace::Ids;
-use reprieve::{Action, Call, Kind, Misuse, Outcome, Policy, Restore, Span, Step};
+use reprieve::{Action, Call, Kind, KindSet, Misuse, Outcome, Policy, Restore, Span, Step};
 use serde_json::{Value, json};
 
 #[test]
@@ -86,7 +86,7 @@ impl World {
         if let Some(moment) = options["ends_by"].as_str() {
             call = call.ends_by(span(moment));
         }
-        call.with_ids(ids(options))
+        call.with_ids(ids(options)).repairing(repairs(options))
     }
 
     fn play(mut self, case: &Case) -> Result<(), String> {
@@ -161,7 +161,12 @@ impl World {
 
     fn restore(&mut self, at: Span, body: &Value) -> Result<Value, String> {
         let guarded = self.guards.is_some() || self.run.is_some();
-        let options = Restore { count_suspended: body["count_suspended"] != false, guarded, ends_by: None };
+        let options = Restore {
+            count_suspended: body["count_suspended"] != false,
+            guarded,
+            repairs: repairs(body),
+            ..Restore::default()
+        };
         let wall = body["wall"].as_u64().ok_or("wall")?;
         let (call, step) = Call::restore(&self.snapshot, at, wall, options).map_err(|e| e.to_string())?;
         self.call = call;
@@ -210,6 +215,12 @@ impl World {
     }
 }
 
+/// The kinds that can be repaired.
+fn repairs(options: &Value) -> KindSet {
+    let names = options["repairs"].as_array().into_iter().flatten();
+    names.map(|name| name.as_str().and_then(Kind::from_name).expect("a kind")).collect()
+}
+
 fn ids(options: &Value) -> Ids {
     let text = |name: &str| options[name].as_str().map(str::to_owned);
     Ids {
@@ -218,6 +229,7 @@ fn ids(options: &Value) -> Ids {
         scene: text("scene"),
         prompt_version: text("prompt_version"),
         outer_trace_id: text("outer_trace_id"),
+        client: text("client"),
     }
 }
 

@@ -30,6 +30,7 @@ __all__ = [
     "set_fast",
     "stream_finishes",
     "stream_item",
+    "timeline",
 ]
 
 def now() -> int:
@@ -49,6 +50,9 @@ def stream_item(event: str) -> StreamItem:
 
 def stream_finishes(event: str) -> bool:
     """A stream of such events (JSON) ends with one that says so; without it, it was cut."""
+
+def timeline(trace_id: str, lines: Sequence[str]) -> str:
+    """A timeline of records, for people."""
 
 def mask(text: str, off: Sequence[str] = ...) -> str:
     """The text with personal data and secrets masked; `off` names the sets to leave. Raises `ConfigError`."""
@@ -275,12 +279,22 @@ class Call:
         recorded: bool = True,
         heard: bool = False,
         unmask: Sequence[str] = ...,
+        repairs: Sequence[str] = ...,
     ) -> Call:
         """A call that has not begun. `ids` is JSON: `trace_id` and as needed `idempotency_key`, `scene`,
-        `prompt_version`, `outer_trace_id`. `ends_by` is a moment."""
+        `prompt_version`, `outer_trace_id`, `client`. `ends_by` is a moment. `repairs` are kinds that can be
+        repaired."""
 
     @staticmethod
-    def started(policy: Policy, seed: int, t0: int, *, ids: str | None = None, unmask: Sequence[str] = ...) -> Call:
+    def started(
+        policy: Policy,
+        seed: int,
+        t0: int,
+        *,
+        ids: str | None = None,
+        unmask: Sequence[str] = ...,
+        repairs: Sequence[str] = ...,
+    ) -> Call:
         """The call whose first attempt a driver began by itself at `t0`."""
 
     def begin(self, now_ns: int) -> Action: ...
@@ -302,6 +316,7 @@ class Call:
         guards: Guards | None = None,
         run: Run | None = None,
         ends_by: int | None = None,
+        repairs: Sequence[str] = ...,
     ) -> tuple[Call, Action]:
         """The call of a snapshot, and its next action. Raises `SnapshotError`."""
 

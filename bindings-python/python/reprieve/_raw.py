@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _native
@@ -24,7 +24,8 @@ class Call:
     """One call as a state machine. Reads no clock: every method takes `now`, in nanoseconds since any one moment.
 
     `on_outcome` takes what an attempt came to: a dict with one of `success`, `failure` (at least its `kind`) and
-    `evidence`, and as needed `delivered`, `retry_if`, `backoff`, `usage`.
+    `evidence`, and as needed `delivered`, `retry_if`, `backoff`, `usage`. `repairs` are the kinds of failure after
+    which you can change the request: the first one of each is answered with a retry at once, whose reason is `repair`.
 
     >>> from reprieve import Call, Policy
     >>> call = Call(Policy(jitter={"kind": "none"}), seed=7)
@@ -43,6 +44,7 @@ class Call:
         guards: Guards | None = None,
         run: Run | None = None,
         ends_by: int | None = None,
+        repairs: Iterable[str] = (),
     ) -> None:
         self._native: _native.Call = _native.Call(
             policy._native,
@@ -51,6 +53,7 @@ class Call:
             guards=guards._native if guards else None,
             run=run._native if run else None,
             ends_by=ends_by,
+            repairs=list(repairs),
         )
 
     def begin(self, now: int) -> Action:
@@ -83,6 +86,7 @@ class Call:
         count_suspended: bool = True,
         guards: Guards | None = None,
         run: Run | None = None,
+        repairs: Iterable[str] = (),
     ) -> tuple[Call, Action]:
         """The call of a snapshot, and its next action. Raises `SnapshotError`."""
         native, action = _native.Call.restore(
@@ -92,6 +96,7 @@ class Call:
             count_suspended=count_suspended,
             guards=guards._native if guards else None,
             run=run._native if run else None,
+            repairs=list(repairs),
         )
         call = cls.__new__(cls)
         call._native = native

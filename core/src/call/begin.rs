@@ -47,9 +47,9 @@ impl Call {
                     Answer::Refused(refusal) => self.refused(refusal),
                 })
             }
-            (State::Asking(Asked::Repeat { delay }), answer) => {
+            (State::Asking(Asked::Repeat { delay, reason }), answer) => {
                 self.at(now);
-                Ok(self.answered(delay, answer))
+                Ok(self.answered(delay, reason, answer))
             }
             (State::Ended(Some(stop)), answer) if self.unanswered => {
                 self.unanswered = false;
@@ -65,7 +65,7 @@ impl Call {
     fn ask(&mut self, target: usize) -> Step {
         self.asked = target;
         self.state = State::Asking(Asked::Admit);
-        let first = target != self.target || self.on_target.attempts == 0;
+        let first = target != self.target || self.on_target.attempts + self.on_target.repaired == 0;
         self.step(Action::Ask(Asks { policy: self.policy.clone(), target, purpose: Purpose::Admit { first } }))
     }
 
@@ -152,7 +152,10 @@ impl Call {
     }
 
     fn waits(&mut self, delay: Span, reason: RetryReason) {
-        let name = if matches!(reason, RetryReason::Kind(_)) { "will_retry" } else { "waiting" };
+        let name = match reason {
+            RetryReason::Kind(_) | RetryReason::Repair => "will_retry",
+            RetryReason::TooEarly | RetryReason::CoolingDown => "waiting",
+        };
         self.event(name, |event| {
             event.reason = Some(reason.name());
             event.delay_ms = Some(delay.as_millis_rounded());

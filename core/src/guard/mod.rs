@@ -32,7 +32,7 @@ use crate::{Policy, Span};
 /// Answers what a call asks, all or nothing. Without guards or without a run, their part is granted.
 ///
 /// An attempt is admitted by, in this order: the run's gate, cooldown and bench, the breaker, shedding, the run's
-/// budget. A retry by a look at the run, then the retry budget.
+/// budget. A retry by a look at the run, then the retry budget; a repair by the look alone.
 #[must_use]
 pub fn answer(now: Span, guards: Option<&mut Guards>, run: Option<&mut Run>, asks: &Asks) -> Answer {
     let policy = &asks.policy;
@@ -41,6 +41,7 @@ pub fn answer(now: Span, guards: Option<&mut Guards>, run: Option<&mut Run>, ask
     let granted = match asks.purpose {
         Purpose::Admit { first } => admit(now, guards, run, policy, target, first),
         Purpose::Repeat { kind } => repeat(now, guards, run, policy, target, kind),
+        Purpose::Repair => run.map_or(Ok(()), |run| run.would_admit(now)).map(|()| Grant::default()),
     };
     granted.map_or_else(Answer::Refused, Answer::Granted)
 }
@@ -156,6 +157,8 @@ pub enum Purpose {
         /// The kind of the failure.
         kind: Kind,
     },
+    /// May the request be repaired and tried again? Asked: would the run refuse the next attempt (a look, no charge).
+    Repair,
 }
 
 /// What guards answer.

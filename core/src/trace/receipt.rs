@@ -23,11 +23,14 @@ pub struct Ids {
     pub prompt_version: Option<String>,
     /// The trace id of the visible outer attempt this call runs in.
     pub outer_trace_id: Option<String>,
+    /// What wrapping a client changed in it; stands in the `call_ended` line alone.
+    pub client: Option<String>,
 }
 
 impl Ids {
     pub(crate) fn read(at: &At<'_>) -> Read<Ids> {
-        let fields = at.object(&["trace_id", "idempotency_key", "scene", "prompt_version", "outer_trace_id"])?;
+        let fields =
+            at.object(&["trace_id", "idempotency_key", "scene", "prompt_version", "outer_trace_id", "client"])?;
         let text = |name| fields.maybe(name, At::words);
         Ok(Ids {
             trace_id: text("trace_id")?.unwrap_or_default(),
@@ -35,6 +38,7 @@ impl Ids {
             scene: text("scene")?,
             prompt_version: text("prompt_version")?,
             outer_trace_id: text("outer_trace_id")?,
+            client: text("client")?,
         })
     }
 
@@ -44,6 +48,14 @@ impl Ids {
         out.text("scene", self.scene.as_deref());
         out.text("prompt_version", self.prompt_version.as_deref());
         out.text("outer_trace_id", self.outer_trace_id.as_deref());
+        self.write_client(out);
+    }
+
+    /// Only where there is one: most calls are not made through a wrapped client.
+    fn write_client(&self, out: &mut Fields<'_>) {
+        if let Some(client) = self.client.as_deref() {
+            out.text("client", client);
+        }
     }
 
     /// How every line begins.
@@ -240,6 +252,7 @@ impl Ended {
             out.number("waited_ms", self.waited.as_millis_rounded());
             out.number("resume_in_ms", self.stop.and_then(|s| s.resume_in).map(Span::as_millis_rounded));
             out.text("idempotency_key", ids.idempotency_key.as_deref());
+            ids.write_client(out);
             ids.tail(out, Some(&used));
         })
     }
