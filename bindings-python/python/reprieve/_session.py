@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from . import _errors, _faults, _native
 from ._clock import clock
 from ._current import CURRENT, Attempt, Facts, Ids, current_attempt
-from ._errors import AttemptTimeout, ConfigError, RetryError, RetryExhausted
+from ._errors import AttemptTimeout, ConfigError, RetryError, RetryExhausted, StreamError
 from ._evidence import evidence_of
 from ._guards import nanoseconds
 from ._reading import safely, well_formed
@@ -206,8 +206,8 @@ class Session:
             stopped.__cause__ = error
             attach(stopped, trace)
             return stopped
-        if isinstance(error, AttemptTimeout):
-            vars(error).update(details)
+        if isinstance(error, (AttemptTimeout, StreamError)):
+            vars(error).update(details, retries=max(0, self.call.attempts - 1))
         attach(error, trace)
         _add_note(error, note)
         if self.options.on_give_up == "wrapped":
@@ -264,7 +264,7 @@ class Session:
 
     def _outcome_of(self, error: Exception) -> dict[str, Any]:
         """Evidence for the core; with functions of the user's own, the failure and what they say of it."""
-        evidence = evidence_of(error, self._inner)
+        evidence = self._evidence(error)
         evidence["wall_now_ms"] = clock().wall_ms()
         options = self.options
         if options.classify is None and options.retry_if is None and options.backoff is None:
@@ -283,6 +283,9 @@ class Session:
             if wait is not None:
                 outcome["backoff"] = wait
         return outcome
+
+    def _evidence(self, error: Exception) -> dict[str, object]:
+        return evidence_of(error, self._inner)
 
     def _inner(self, error: BaseException) -> str | None:
         """The trace id of an inner call: one that ended while this attempt ran. An exception that is raised again and
