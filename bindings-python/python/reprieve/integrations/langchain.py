@@ -24,7 +24,7 @@ from langchain_core.callbacks import (
     CallbackManagerForLLMRun,
 )
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import patch_config
@@ -34,6 +34,7 @@ from .. import _aio, _driver
 from .._current import current_attempt
 from .._errors import ConfigError
 from .._policy import Bound, Policy
+from .._stream_items import READERS, Reader
 from ._chain import chain, of_target
 from ._langchain_agents import ResilientMiddleware
 from ._langchain_quiet import quiet
@@ -253,6 +254,22 @@ class ResilientChatModel(_Attempts, BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return self.models[0]._llm_type
+
+
+def _said(chunk: AIMessageChunk) -> str:
+    """Of a chunk: text, reasoning and calls of tools are content; the first chunk of most models has none."""
+    content = bool(chunk.content or chunk.tool_call_chunks or chunk.additional_kwargs)
+    if any(chunk.response_metadata.get(name) for name in ("finish_reason", "stop_reason")):
+        return "content_end" if content else "end"
+    return "content" if content else "held"
+
+
+def _finishes(chunk: AIMessageChunk) -> bool:
+    """Models of these providers say how their answers end."""
+    return chunk.response_metadata.get("model_provider") in ("openai", "anthropic")
+
+
+READERS[AIMessageChunk] = Reader(_said, _finishes)
 
 
 async def _one(input: Any) -> AsyncIterator[Any]:

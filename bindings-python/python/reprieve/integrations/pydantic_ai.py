@@ -18,7 +18,17 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from pydantic_ai import RunContext
-from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent
+from pydantic_ai.messages import (
+    FinalResultEvent,
+    ModelMessage,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartEndEvent,
+    PartStartEvent,
+    TextPart,
+    ThinkingPart,
+)
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse, infer_model
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.wrapper import WrapperModel
@@ -27,9 +37,13 @@ from pydantic_ai.settings import ModelSettings
 from .. import _aio
 from .._errors import ConfigError
 from .._policy import Bound, Policy
+from .._stream_items import READERS, Reader
 from ._chain import chain, of_target, refuse_redelivery, refuse_retries
 
 __all__ = ["ResilientModel"]
+
+#: An event, or what an attempt has used.
+Event = ModelResponseStreamEvent | dict[str, dict[str, int]]
 
 
 class ResilientModel(WrapperModel):
@@ -83,19 +97,21 @@ class ResilientModel(WrapperModel):
         once = _once(model_settings)
         latest: list[StreamedResponse] = []
 
-        async def attempt() -> AsyncIterator[ModelResponseStreamEvent]:
+        async def attempt() -> AsyncIterator[Event]:
             model = of_target(self.policy, self.models)
             prepared = self._prepared(model, messages, model_request_parameters)
             async with model.request_stream(prepared, once, model_request_parameters, run_context) as response:
                 latest[:] = [response]
                 async for event in response:
                     yield event
+                used = response.usage
+                yield {"usage": {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens}}
 
         async with self.policy.stream(attempt) as events:
             # Once an event is out there are no more attempts: the response that made it is the response.
-            first = [event async for event in _head(events)]
+            first = await anext(events, None)
             response = latest[0]
-            response._event_iterator = _chained(first, events)
+            response._event_iterator = _from(first, events)
             yield response
 
     def _prepared(
@@ -125,16 +141,28 @@ def _refuse_retrying_transport(model: Model) -> None:
         )
 
 
-async def _head(events: AsyncIterator[ModelResponseStreamEvent]) -> AsyncIterator[ModelResponseStreamEvent]:
-    async for event in events:
-        yield event
-        return
-
-
-async def _chained(
-    first: Sequence[ModelResponseStreamEvent], rest: AsyncIterator[ModelResponseStreamEvent]
-) -> AsyncIterator[ModelResponseStreamEvent]:
-    for event in first:
-        yield event
+async def _from(first: Event | None, rest: AsyncIterator[Event]) -> AsyncIterator[ModelResponseStreamEvent]:
+    """The events, without what is there for the records."""
+    if first is not None and not isinstance(first, dict):
+        yield first
     async for event in rest:
-        yield event
+        if not isinstance(event, dict):
+            yield event
+
+
+def _said(event: ModelResponseStreamEvent) -> str:
+    """Text, reasoning and calls of tools are content; parts that begin empty, and what the framework adds, are none."""
+    if isinstance(event, PartDeltaEvent):
+        return "content"
+    if not isinstance(event, PartStartEvent):
+        return "held"
+    part = event.part
+    return "content" if not isinstance(part, (TextPart, ThinkingPart)) or part.content else "held"
+
+
+def _finishes(event: ModelResponseStreamEvent) -> bool:
+    return False
+
+
+for _kind in (PartStartEvent, PartDeltaEvent, PartEndEvent, FinalResultEvent):
+    READERS[_kind] = Reader(_said, _finishes)
