@@ -26,8 +26,8 @@ impl Call {
     /// `prompt_version`, `outer_trace_id`, `client`. `ends_by` is a moment on the driver's clock.
     /// `repairs` are the kinds that can be repaired.
     #[new]
-    #[pyo3(signature = (policy, seed, *, ids=None, guards=None, run=None, ends_by=None, recorded=true, heard=false, unmask=Vec::new(), repairs=Vec::new()))]
-    #[expect(clippy::too_many_arguments, reason = "options by name, in Python")]
+    #[pyo3(signature = (policy, seed, *, ids=None, guards=None, run=None, ends_by=None, recorded=true, heard=false, hedged=false, unmask=Vec::new(), repairs=Vec::new()))]
+    #[expect(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "options by name, in Python")]
     fn new(
         py: Python<'_>,
         policy: &Policy,
@@ -38,10 +38,14 @@ impl Call {
         ends_by: Option<u64>,
         recorded: bool,
         heard: bool,
+        hedged: bool,
         unmask: Vec<String>,
         repairs: Vec<String>,
     ) -> PyResult<Call> {
-        let call = reprieve::Call::new(policy.0.clone(), seed).repairing(kinds(py, &repairs)?);
+        let mut call = reprieve::Call::new(policy.0.clone(), seed).repairing(kinds(py, &repairs)?);
+        if hedged {
+            call = call.hedged();
+        }
         Call::with(py, call, ids, guards, run, ends_by, recorded, heard, &unmask)
     }
 
@@ -84,11 +88,19 @@ impl Call {
         self.follow(py, now, step)
     }
 
-    /// The stream's first item has come.
-    fn first_item(&mut self, py: Python<'_>, now_ns: u64) {
+    /// An attempt (the latest unless said) has its first item: `pending`, or `ignored` where another was first.
+    #[pyo3(signature = (now_ns, number=None))]
+    fn first_item(&mut self, py: Python<'_>, now_ns: u64, number: Option<u32>) -> PyResult<Action> {
         let now = Span::from_nanos(now_ns);
-        let settles = self.call.first_item(now);
-        self.settle(py, now, &settles);
+        let step = self.call.first_item(now, number.unwrap_or(self.call.attempts()));
+        self.follow(py, now, step)
+    }
+
+    /// The latest attempt is slow: another that joins it, or `pending`.
+    fn hedge(&mut self, py: Python<'_>, now_ns: u64) -> PyResult<Action> {
+        let now = Span::from_nanos(now_ns);
+        let step = self.call.hedge(now);
+        self.follow(py, now, step)
     }
 
     /// The call as JSON. `cancelled` marks only the copy: its driver has yet to tell this one.
@@ -105,7 +117,7 @@ impl Call {
 
     /// The call of a snapshot, and its next action.
     #[staticmethod]
-    #[pyo3(signature = (snapshot, now_ns, wall_now_ms, *, count_suspended=true, guards=None, run=None, ends_by=None, repairs=Vec::new()))]
+    #[pyo3(signature = (snapshot, now_ns, wall_now_ms, *, count_suspended=true, hedged=false, guards=None, run=None, ends_by=None, repairs=Vec::new()))]
     #[expect(clippy::too_many_arguments, reason = "options by name, in Python")]
     fn restore(
         py: Python<'_>,
@@ -113,6 +125,7 @@ impl Call {
         now_ns: u64,
         wall_now_ms: u64,
         count_suspended: bool,
+        hedged: bool,
         guards: Option<Py<Guards>>,
         run: Option<Py<Run>>,
         ends_by: Option<u64>,
@@ -121,7 +134,7 @@ impl Call {
         let now = Span::from_nanos(now_ns);
         let guarded = guards.is_some() || run.is_some();
         let ends_by = earliest(py, ends_by, run.as_ref());
-        let options = Restore { count_suspended, guarded, ends_by, repairs: kinds(py, &repairs)? };
+        let options = Restore { count_suspended, hedged, guarded, ends_by, repairs: kinds(py, &repairs)? };
         let (call, step) = reprieve::Call::restore(snapshot, now, wall_now_ms, options)
             .map_err(|e| error(py, "SnapshotError", (e.to_string(),)))?;
         let mut call = Call { call, guards, run };

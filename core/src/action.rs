@@ -66,6 +66,9 @@ pub enum Action {
         target: usize,
         /// How long it may take.
         timeout: Span,
+        /// How long after its start another may join it, if it has neither an outcome nor a first item by then: that is
+        /// when to call `hedge`. Only where the policy hedges and the call is `hedged`.
+        hedge_after: Option<Span>,
     },
     /// Sleep, then `begin` again on the same target.
     Retry {
@@ -87,7 +90,7 @@ pub enum Action {
         /// What a stream's consumer or function is told first.
         redeliver: Option<Redeliver>,
     },
-    /// Wait for the attempt in flight.
+    /// Wait for what is in flight.
     Pending,
     /// Drop the answer: its attempt was superseded.
     Ignored,

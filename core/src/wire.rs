@@ -183,11 +183,14 @@ impl Action {
             Action::Pending => "pending",
             Action::Ignored => "ignored",
             Action::Done => "done",
-            Action::Attempt { number, target, timeout } => {
+            Action::Attempt { number, target, timeout, hedge_after } => {
                 return named("attempt", |out| {
                     out.count("number", *number);
                     out.text("target", id(*target));
                     out.number("timeout_ns", timeout.as_nanos());
+                    if let Some(after) = hedge_after {
+                        out.number("hedge_after_ns", after.as_nanos());
+                    }
                 });
             }
             Action::Retry { after, reason, redeliver } => {

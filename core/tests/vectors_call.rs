@@ -37,6 +37,7 @@ fn waits_are_as_the_vectors_say() {
 /// The case can be started late: it begins at once, and nothing but the policy bounds it.
 fn plain_begin(case: &Case) -> bool {
     let bound = ["guards", "run", "options"].iter().any(|name| !case[*name].is_null());
+    let bound = bound || policy_of(case).is_ok_and(|policy| policy.hedge.is_some());
     case["steps"][0]["do"] == "begin" && case["steps"][0]["expect"]["attempt"].is_object() && !bound
 }
 
@@ -76,7 +77,7 @@ impl World {
     }
 
     fn fresh(&self, policy: Policy, seed: u64, options: &Value) -> Call {
-        let mut call = Call::new(policy, seed).recorded();
+        let mut call = Call::new(policy, seed).recorded().hedged();
         if self.guards.is_some() || self.run.is_some() {
             call = call.guarded();
         }
@@ -106,7 +107,7 @@ impl World {
                 self.call = Call::started(self.policy.clone(), self.seed, at).recorded();
                 let timeout = self.policy.targets[0].attempt_timeout.or(self.policy.attempt_timeout);
                 let timeout = timeout.unwrap_or(Span::MAX).min(self.policy.total_timeout);
-                Ok(self.seen(&Action::Attempt { number: 1, target: 0, timeout }))
+                Ok(self.seen(&Action::Attempt { number: 1, target: 0, timeout, hedge_after: None }))
             }
             "begin" => {
                 let step = self.call.begin(at);
@@ -116,10 +117,14 @@ impl World {
                 let step = self.call.cancel(at);
                 self.follow(at, Ok(step))
             }
+            "hedge" => {
+                let step = self.call.hedge(at);
+                self.follow(at, Ok(step))
+            }
             "first_item" => {
-                let settles = self.call.first_item(at);
-                guard::settle(at, self.guards.as_mut(), self.run.as_mut(), self.call.policy(), &settles);
-                Ok(Value::Null)
+                let number = body["attempt"].as_u64().map_or(self.call.attempts(), |n| u32::try_from(n).unwrap());
+                let step = self.call.first_item(at, number);
+                self.follow(at, Ok(step))
             }
             "success" | "failure" | "evidence" => self.outcome(at, what),
             "call" => self.switch(body).map(|()| Value::Null),
@@ -164,6 +169,7 @@ impl World {
         let options = Restore {
             count_suspended: body["count_suspended"] != false,
             guarded,
+            hedged: true,
             repairs: repairs(body),
             ..Restore::default()
         };

@@ -53,6 +53,7 @@ class Call:
             guards=guards._native if guards else None,
             run=run._native if run else None,
             ends_by=ends_by,
+            hedged=True,
             repairs=list(repairs),
         )
 
@@ -68,9 +69,25 @@ class Call:
         """Cancels the call, in any state."""
         return self._native.cancel(now)
 
-    def first_item(self, now: int) -> None:
-        """The stream's first item has come."""
-        self._native.first_item(now)
+    def first_item(self, now: int, number: int | None = None) -> Action:
+        """An attempt (the latest unless said) has its first item. `pending`: it goes on, alone from now on. `ignored`: it
+        is not in flight, because another one was first; drop it."""
+        return self._native.first_item(now, number)
+
+    def hedge(self, now: int) -> Action:
+        """The latest attempt's `hedge_after` has passed: an `attempt` that joins it, or `pending` where none may. The rest
+        are yours to cancel once one has won; their outcomes are `ignored`.
+
+        >>> from reprieve import Call, Policy
+        >>> call = Call(Policy(hedge={"after": 0.3}), seed=7)
+        >>> call.begin(0).hedge_after
+        0.3
+        >>> call.hedge(300_000_000).number
+        2
+        >>> call.on_outcome(350_000_000, 2, {"success": {}}).kind, call.on_outcome(360_000_000, 1, {"success": {}}).kind
+        ('done', 'ignored')
+        """
+        return self._native.hedge(now)
 
     def snapshot(self, now: int, wall_now_ms: int) -> str:
         """The call as JSON."""
@@ -94,6 +111,7 @@ class Call:
             now,
             wall_now_ms,
             count_suspended=count_suspended,
+            hedged=True,
             guards=guards._native if guards else None,
             run=run._native if run else None,
             repairs=list(repairs),

@@ -264,8 +264,7 @@ class Session:
 
     def _outcome_of(self, error: Exception) -> dict[str, Any]:
         """Evidence for the core; with functions of the user's own, the failure and what they say of it."""
-        evidence = self._evidence(error)
-        evidence["wall_now_ms"] = clock().wall_ms()
+        evidence = self._evidence_of(error)
         options = self.options
         if options.classify is None and options.retry_if is None and options.backoff is None:
             return {"evidence": evidence}
@@ -284,8 +283,10 @@ class Session:
                 outcome["backoff"] = wait
         return outcome
 
-    def _evidence(self, error: Exception) -> dict[str, object]:
-        return evidence_of(error, self._inner)
+    def _evidence_of(self, error: Exception) -> dict[str, Any]:
+        evidence = evidence_of(error, self._inner)
+        evidence["wall_now_ms"] = clock().wall_ms()
+        return evidence
 
     def _inner(self, error: BaseException) -> str | None:
         """The trace id of an inner call: one that ended while this attempt ran. An exception that is raised again and

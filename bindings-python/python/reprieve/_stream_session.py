@@ -218,10 +218,10 @@ class StreamSession(Session):
         if not self._interrupted and isinstance(attempt, StreamAttempt) and (words := attempt.timers.overdue):
             raise AttemptTimeout(f"attempt {self.call.attempts} {words}", attempts=self.call.attempts)
 
-    def _evidence(self, error: Exception) -> dict[str, object]:
-        evidence = super()._evidence(error)
+    def _evidence_of(self, error: Exception) -> dict[str, Any]:
+        evidence = super()._evidence_of(error)
         if isinstance(error, StreamError) and error.trace is None:
-            evidence = {"status": 200, "message": str(error)}
+            evidence = {"status": 200, "message": str(error), "wall_now_ms": clock().wall_ms()}
             if error.event is not None:
                 evidence["body"] = body_of(error.event)
             if error.code is not None:

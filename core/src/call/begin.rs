@@ -47,6 +47,10 @@ impl Call {
                     Answer::Refused(refusal) => self.refused(refusal),
                 })
             }
+            (State::Asking(Asked::Hedge), answer) => {
+                self.at(now);
+                Ok(self.hedge_answered(answer))
+            }
             (State::Asking(Asked::Repeat { delay, reason }), answer) => {
                 self.at(now);
                 Ok(self.answered(delay, reason, answer))
@@ -93,11 +97,23 @@ impl Call {
         self.on_target.cost = std::mem::take(&mut self.owed);
         self.began = self.time;
         self.first_item = None;
+        self.hedging = None;
+        self.start(None)
+    }
+
+    /// The attempt that was counted last, under way.
+    pub(super) fn start(&mut self, reason: Option<&'static str>) -> Step {
+        let target = self.target;
         self.state = State::InFlight;
         let own = self.policy.targets[target].attempt_timeout.or(self.policy.attempt_timeout);
         let timeout = own.unwrap_or(Span::MAX).min(self.time_left());
-        self.event("attempt_started", |event| event.timeout_ms = Some(timeout.as_millis_rounded()));
-        self.step(Action::Attempt { number: self.attempts, target, timeout })
+        let hedge_after = self.hedge_after(timeout);
+        self.joinable = hedge_after.map_or(Span::MAX, |after| self.time.plus(after));
+        self.event("attempt_started", |event| {
+            event.timeout_ms = Some(timeout.as_millis_rounded());
+            event.reason = reason;
+        });
+        self.step(Action::Attempt { number: self.attempts, target, timeout, hedge_after })
     }
 
     /// One guard refused. A refusal by the run stops; any other asks for the next target, and after the last one the
@@ -180,7 +196,7 @@ impl Call {
         }
     }
 
-    fn refusal_receipt(&self, refusal: Refusal) -> Receipt {
+    pub(super) fn refusal_receipt(&self, refusal: Refusal) -> Receipt {
         Receipt {
             refused_by: Some(refusal.by),
             breaker: (refusal.by == RefusedBy::CircuitOpen).then_some("open"),

@@ -19,64 +19,71 @@ impl Call {
         if number == 0 || number > self.attempts {
             return Err(self.misuse("on_outcome of an attempt that was never issued"));
         }
-        if self.state != State::InFlight || number < self.attempts {
+        if self.state == State::Asking(Asked::Hedge) {
+            return Err(self.misuse("on_outcome"));
+        }
+        if !self.is_in_flight(number) {
             return Ok(self.step(Action::Ignored));
         }
         self.at(now);
+        let _turned = self.turn_to(number);
         self.deadline = self.deadline.plus(outcome.delivering);
         if self.guarded {
             self.tell(Settle::Used { usage: outcome.usage.clone() });
         }
         Ok(match outcome.failure {
-            None => self.succeeded(outcome),
-            Some(_) => self.failed(outcome),
+            None => self.succeeded(number, outcome),
+            Some(_) => self.failed(number, outcome),
         })
     }
 
-    fn succeeded(&mut self, outcome: Outcome) -> Step {
+    fn succeeded(&mut self, number: u32, outcome: Outcome) -> Step {
+        self.supersede();
         self.verdict(Verdict::Success);
         let (target, cost) = (self.target, self.on_target.cost);
-        if self.on_target.attempts == 1 && self.on_target.repaired == 0 {
+        if self.on_target.attempts == 1 && self.on_target.repaired == 0 && self.hedging.is_none() {
             self.tell(Settle::Refund { target });
         } else if cost > 0 {
             self.tell(Settle::Return { target, cost });
         }
         if self.recorded || !self.receipts.is_empty() {
-            let receipt = self.receipt(outcome);
+            let receipt = self.receipt(number, outcome);
             self.receipts.push(receipt);
             self.close(Decision::Done, None, None);
         } else {
             self.used = outcome.usage.map(Box::new);
         }
         self.state = State::Ended(None);
-        self.event("succeeded", |_| ());
+        self.event("succeeded", |event| event.attempt = number);
         self.step(Action::Done)
     }
 
-    fn failed(&mut self, mut outcome: Outcome) -> Step {
-        let Some(failure) = outcome.failure.take() else { return self.succeeded(outcome) };
-        let kind = failure.kind;
+    fn failed(&mut self, number: u32, mut outcome: Outcome) -> Step {
+        let Some(mut failure) = outcome.failure.take() else { return self.succeeded(number, outcome) };
+        let (kind, own_wish) = (failure.kind, failure.retry_after);
+        self.spoken |= 1 << self.target;
+        let wish = self.wish(own_wish);
+        self.note_return(self.target, wish);
+        if self.in_company() && !self.cancelled {
+            return self.pend(number, failure, outcome);
+        }
+        self.supersede();
+        failure.retry_after = wish;
         let ended_so = &mut self.on_target.kinds[kind as usize];
         *ended_so = ended_so.saturating_add(1);
-        self.spoken |= 1 << self.target;
-        self.note_return(self.target, failure.retry_after);
         let decided = self.decide(&failure, &outcome);
         if let Next::Repair = decided {
             self.overlook(kind);
         } else {
-            self.on_target.fault = kind.service_fault();
-            self.tell(Settle::Failed { target: self.target, kind, retry_after: failure.retry_after });
+            self.blames(kind, own_wish);
         }
         // A bench's probe is one attempt: the account may be probed again, by this call too.
         if let Some(permit) = self.on_target.bench.take() {
             self.tell(Settle::Bench { target: self.target, permit, verdict: Verdict::Released });
         }
-        self.event("attempt_failed", |event| {
-            event.kind = Some(kind.name());
-            event.category = Some(kind.category().name());
-        });
+        self.event_of_failure(number, kind);
 
-        let mut receipt = self.receipt(Outcome { failure: Some(failure), ..outcome });
+        let mut receipt = self.receipt(number, Outcome { failure: Some(failure), ..outcome });
         if let Next::Retry { backoff, .. } | Next::Leave { backoff: Some(backoff), .. } = decided {
             receipt.backoff = Some(backoff);
         }
@@ -87,6 +94,20 @@ impl Call {
             Next::Repair => self.repeat(Span::ZERO, RetryReason::Repair),
             Next::Retry { delay, .. } => self.repeat(delay, RetryReason::Kind(kind)),
         }
+    }
+
+    /// The failure speaks against the target, and the guards hear of it.
+    pub(super) fn blames(&mut self, kind: Kind, retry_after: Option<Span>) {
+        self.on_target.fault = kind.service_fault();
+        self.tell(Settle::Failed { target: self.target, kind, retry_after });
+    }
+
+    pub(super) fn event_of_failure(&mut self, number: u32, kind: Kind) {
+        self.event("attempt_failed", |event| {
+            event.attempt = number;
+            event.kind = Some(kind.name());
+            event.category = Some(kind.category().name());
+        });
     }
 
     /// The failure of this kind is repaired: it is the request's, and speaks neither against the target nor for it.
@@ -229,14 +250,15 @@ impl Call {
         }
     }
 
-    fn receipt(&self, outcome: Outcome) -> Receipt {
+    pub(super) fn receipt(&self, number: u32, outcome: Outcome) -> Receipt {
         Receipt {
-            attempt: Some(self.attempts),
-            retry_count: self.attempts - 1,
+            attempt: Some(number),
+            retry_count: number - 1,
             started: self.began,
             first_item: self.first_item,
             delivered: outcome.delivered,
             failure: outcome.failure,
+            budget: self.hedging.as_ref().and_then(|hedging| hedging.budget),
             breaker: self.on_target.under,
             usage: outcome.usage,
             ..self.receipt_for(self.target)

@@ -24,6 +24,8 @@ const VERSION: u32 = 1;
 pub struct Restore {
     /// The time between snapshot and restore counts against deadline and wait. Default true.
     pub count_suspended: bool,
+    /// The driver there can run attempts beside each other.
+    pub hedged: bool,
     /// There are guards (or a run) where it goes on.
     pub guarded: bool,
     /// An outer bound where it goes on, on the driver's clock.
@@ -35,7 +37,7 @@ pub struct Restore {
 
 impl Default for Restore {
     fn default() -> Restore {
-        Restore { count_suspended: true, guarded: false, ends_by: None, repairs: KindSet::EMPTY }
+        Restore { count_suspended: true, hedged: false, guarded: false, ends_by: None, repairs: KindSet::EMPTY }
     }
 }
 
@@ -67,8 +69,8 @@ impl Call {
     }
 
     /// The call that a snapshot was taken of, and its next action: the rest of its wait, the fallback it was about to
-    /// begin, or its end. An attempt that was in flight comes back as failed with kind `interrupted`. A call that had
-    /// not begun answers a wait of zero.
+    /// begin, or its end. An attempt that was in flight comes back as failed with kind `interrupted`; of several, the
+    /// latest does, and the others are superseded. A call that had not begun answers a wait of zero.
     ///
     /// # Errors
     /// [`SnapshotError`]; nothing is resumed.
@@ -79,7 +81,11 @@ impl Call {
             call.at(now);
         }
         let step = match call.state {
-            State::InFlight => call.on_outcome(now, call.attempts, Outcome::failed(Failure::of(Kind::Interrupted))),
+            State::InFlight => {
+                let number = call.latest_in_flight();
+                call.single_out(number);
+                call.on_outcome(now, number, Outcome::failed(Failure::of(Kind::Interrupted)))
+            }
             State::Asking(Asked::Repeat { delay, reason }) if options.guarded => Ok(call.ask_repeat(delay, reason)),
             State::Asking(_) => call.on_answer(now, Answer::Granted(Grant::default())),
             State::Ended(Some(stop)) => Ok(call.step(Action::Stop(stop))),
@@ -137,6 +143,7 @@ fn read(json: &str, wall_now_ms: u64, options: Restore) -> Result<Call, Snapshot
         call.carried = call.time.plus(Span::from_millis(wall_now_ms.saturating_sub(wall_ms)));
     }
     call.guarded = options.guarded;
+    call.hedged = options.hedged;
     call.ends_by = options.ends_by;
     let under_repair = call.receipts.last().filter(|_| call.repairs_next()).and_then(|r| r.failure.as_ref());
     let repairs = under_repair.map_or(options.repairs, |failure| options.repairs.without(failure.kind));

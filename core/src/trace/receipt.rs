@@ -87,6 +87,10 @@ pub enum Decision {
     Fallback,
     /// It gives up.
     Stop,
+    /// Nothing yet: another attempt was in flight beside it.
+    Pending,
+    /// It came too late: another attempt beside it had an answer before.
+    Superseded,
 }
 
 impl Decision {
@@ -98,11 +102,17 @@ impl Decision {
             Decision::Retry => "retry",
             Decision::Fallback => "fallback",
             Decision::Stop => "stop",
+            Decision::Pending => "pending",
+            Decision::Superseded => "superseded",
         }
     }
 
     pub(crate) fn from_name(name: &str) -> Option<Decision> {
-        [Decision::Done, Decision::Retry, Decision::Fallback, Decision::Stop].into_iter().find(|d| d.name() == name)
+        let (ends, others) = (
+            [Decision::Done, Decision::Stop],
+            [Decision::Retry, Decision::Fallback, Decision::Pending, Decision::Superseded],
+        );
+        ends.into_iter().chain(others).find(|d| d.name() == name)
     }
 }
 
@@ -163,11 +173,13 @@ pub struct Ended {
 }
 
 impl Receipt {
-    /// How the attempt ended: `success`, `failure`, `cancelled`, or `refused` where a guard said no.
+    /// How the attempt ended: `success`, `failure`, `cancelled` (also where another one beside it came first), or
+    /// `refused` where a guard said no.
     #[must_use]
     pub fn outcome(&self) -> &'static str {
         match &self.failure {
             _ if self.refused_by.is_some() => "refused",
+            _ if self.decision == Decision::Superseded => "cancelled",
             None => "success",
             Some(failure) if failure.kind == Kind::Cancelled => "cancelled",
             Some(_) => "failure",

@@ -41,18 +41,20 @@ struct Options {
     ends_by: Option<Span>,
     recorded: bool,
     heard: bool,
+    hedged: bool,
     unmask: Vec<String>,
     repairs: KindSet,
 }
 
 impl Options {
     fn read(at: &At<'_>) -> Read<Options> {
-        let fields = at.object(&["ids", "endsBy", "recorded", "heard", "unmask", "repairs"])?;
+        let fields = at.object(&["ids", "endsBy", "recorded", "heard", "hedged", "unmask", "repairs"])?;
         Ok(Options {
             ids: fields.maybe("ids", Ids::read)?,
             ends_by: fields.maybe("endsBy", At::nanos)?,
             recorded: fields.maybe("recorded", At::flag)?.unwrap_or(false),
             heard: fields.maybe("heard", At::flag)?.unwrap_or(false),
+            hedged: fields.maybe("hedged", At::flag)?.unwrap_or(false),
             unmask: fields.maybe("unmask", |at| at.items(At::words))?.unwrap_or_default(),
             repairs: fields.maybe("repairs", repairs)?.unwrap_or_default(),
         })
@@ -64,7 +66,8 @@ fn repairs(at: &At<'_>) -> Read<KindSet> {
 }
 
 impl Machine {
-    /// A call that has not begun. `options` is JSON: `ids`, `endsBy`, `recorded`, `heard`, `unmask`, `repairs`.
+    /// A call that has not begun. `options` is JSON: `ids`, `endsBy`, `recorded`, `heard`, `hedged`, `unmask`,
+    /// `repairs`.
     ///
     /// # Errors
     /// A seed that is no decimal u64, an option that is not one.
@@ -99,7 +102,7 @@ impl Machine {
     }
 
     /// The call of a snapshot; what it does next is [`Machine::restored`]. `options` is JSON: `countSuspended`,
-    /// `endsBy`, `repairs`.
+    /// `endsBy`, `hedged`, `repairs`.
     ///
     /// # Errors
     /// A snapshot that is damaged or of another version, an option that is not one.
@@ -111,9 +114,10 @@ impl Machine {
         mut peers: Peers<'_>,
     ) -> Result<Machine, Refused> {
         let asked = read("options", options, |at| {
-            let fields = at.object(&["countSuspended", "endsBy", "repairs"])?;
+            let fields = at.object(&["countSuspended", "endsBy", "hedged", "repairs"])?;
             Ok(Restore {
                 count_suspended: fields.maybe("countSuspended", At::flag)?.unwrap_or(true),
+                hedged: fields.maybe("hedged", At::flag)?.unwrap_or(false),
                 guarded: peers.guards.is_some() || peers.run.is_some(),
                 ends_by: fields.maybe("endsBy", At::nanos)?,
                 repairs: fields.maybe("repairs", repairs)?.unwrap_or_default(),
@@ -142,6 +146,9 @@ impl Machine {
         }
         if options.heard {
             call = call.heard();
+        }
+        if options.hedged {
+            call = call.hedged();
         }
         call = call.repairing(options.repairs);
         if let Some(ids) = options.ids {
@@ -185,10 +192,22 @@ impl Machine {
         self.follow(moment(now), step, &mut peers)
     }
 
-    /// The stream's first item has come.
-    pub fn first_item(&mut self, now: f64, mut peers: Peers<'_>) {
-        let settles = self.call.first_item(moment(now));
-        self.settle(moment(now), &settles, &mut peers);
+    /// An attempt has its first item: `pending`, or `ignored` where another one was first.
+    ///
+    /// # Errors
+    /// None that a caller can cause.
+    pub fn first_item(&mut self, now: f64, attempt: u32, mut peers: Peers<'_>) -> Result<String, Refused> {
+        let step = self.call.first_item(moment(now), attempt);
+        self.follow(moment(now), step, &mut peers)
+    }
+
+    /// The latest attempt is slow: whether another joins it.
+    ///
+    /// # Errors
+    /// None that a caller can cause.
+    pub fn hedge(&mut self, now: f64, mut peers: Peers<'_>) -> Result<String, Refused> {
+        let step = self.call.hedge(moment(now));
+        self.follow(moment(now), step, &mut peers)
     }
 
     /// What a restored call is to do next; empty for any other.

@@ -2,6 +2,7 @@
 
 use super::{SnapshotError, VERSION};
 use crate::action::{Disposition, RetryReason, Stop, StopReason};
+use crate::call::hedge::{Hedging, Sibling};
 use crate::call::{Asked, Call, OnTarget, State, Written};
 use crate::failure::{Failure, Kind};
 use crate::guard::{RefusedBy, Usage};
@@ -9,7 +10,7 @@ use crate::json::at::{At, Object, Read};
 use crate::trace::{Decision, Ids, Masks, Receipt};
 use crate::{ConfigError, Policy, Span};
 
-const FIELDS: [&str; 24] = [
+const FIELDS: [&str; 25] = [
     "version",
     "check",
     "wall_ms",
@@ -29,6 +30,7 @@ const FIELDS: [&str; 24] = [
     "returns",
     "began",
     "first_item",
+    "siblings",
     "receipts",
     "written",
     "used",
@@ -78,6 +80,9 @@ pub(super) fn call(at: &At<'_>) -> Result<(Call, u64, u64), SnapshotError> {
     {
         return Err(damaged("its counts do not agree"));
     }
+    if call.siblings().any(|sibling| !(1..=call.attempts).contains(&sibling.number)) {
+        return Err(damaged("it speaks of attempts that were never issued"));
+    }
     if let State::Asking(Asked::Repeat { reason: RetryReason::Kind(kind), .. }) = &mut call.state {
         let failure = call.receipts.last().and_then(|r| r.failure.as_ref());
         *kind = failure.ok_or_else(|| damaged("it asks to repeat an attempt that it has no receipt of"))?.kind;
@@ -114,6 +119,7 @@ fn read(fields: Object<'_>, policy: Policy) -> Read<(Call, u64, u64)> {
     call.returns = fields.need("returns", |at| at.items(returns))?;
     call.began = fields.need("began", span)?;
     call.first_item = fields.maybe("first_item", span)?;
+    call.hedging = Hedging::of(fields.need("siblings", |at| at.items(sibling))?);
     call.receipts = fields.need("receipts", |at| at.items(receipt))?;
     call.written = fields.need("written", written)?;
     call.used = fields.maybe("used", Usage::read)?.map(Box::new);
@@ -121,6 +127,11 @@ fn read(fields: Object<'_>, policy: Policy) -> Read<(Call, u64, u64)> {
     call.masks = fields
         .need("unmasked", |at| Masks::without(at.items(At::words)?).map_err(|e| at.refuse_owned(e.to_string())))?;
     Ok((call, fields.need("wall_ms", At::big)?, fields.need("check", At::big)?))
+}
+
+fn sibling(at: &At<'_>) -> Read<Sibling> {
+    let (number, began) = pair(at, count, span)?;
+    Ok(Sibling { number, began, budget: None })
 }
 
 fn written(at: &At<'_>) -> Read<Written> {

@@ -37,6 +37,14 @@ pub(super) fn text(call: &Call, wall_ms: u64, check: u64) -> String {
         });
         span(out, "began", call.began);
         maybe_span(out, "first_item", call.first_item);
+        out.list("siblings", |out| {
+            for sibling in call.siblings() {
+                out.list(|out| {
+                    out.number(u64::from(sibling.number));
+                    out.number(sibling.began.as_nanos());
+                });
+            }
+        });
         out.list("receipts", |out| call.receipts.iter().for_each(|r| out.object(|out| receipt(out, r))));
         out.list("written", |out| {
             out.number(call.written.receipts as u64);
@@ -65,7 +73,7 @@ fn maybe_span(out: &mut Fields<'_>, name: &str, span: Option<Span>) {
 fn state(out: &mut Fields<'_>, state: State) {
     match state {
         State::Ready | State::Asking(Asked::Admit) => out.text("state", "ready"),
-        State::InFlight => out.text("state", "in_flight"),
+        State::InFlight | State::Asking(Asked::Hedge) => out.text("state", "in_flight"),
         State::Ended(None) => out.text("state", "done"),
         State::Asking(Asked::Repeat { delay, reason }) => out.object("state", |out| {
             out.object("asking_to_repeat", |out| {
