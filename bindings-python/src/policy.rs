@@ -154,12 +154,11 @@ impl Policy {
 
     /// Of streams: the mode, and the timeouts of the first item, of idleness and of silence, in nanoseconds.
     #[getter]
-    fn stream(&self) -> (String, Option<u64>, Option<u64>, Option<u64>) {
+    fn stream(&self) -> (&'static str, Option<u64>, Option<u64>, Option<u64>) {
         let stream = self.0.stream;
         let [first, idle, silence] = [stream.first_item_timeout, stream.idle_timeout, stream.silence_timeout];
         let ns = |timeout: Option<Span>| timeout.map(Span::as_nanos);
-        let mode = self.0.to_value()["stream"]["mode"].as_str().unwrap_or_default().to_owned();
-        (mode, ns(first), ns(idle), ns(silence))
+        (stream.mode.name(), ns(first), ns(idle), ns(silence))
     }
 }
 

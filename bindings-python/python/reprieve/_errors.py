@@ -95,7 +95,7 @@ class CallCancelled(RetryError):
 
 
 class AttemptTimeout(RetryError, TimeoutError):
-    """A coroutine's attempt took longer than its timeout and was cancelled."""
+    """A coroutine's attempt took longer than its timeout and was cancelled, or a timer of a stream ran out."""
 
 
 class StreamError(RetryError):

@@ -148,6 +148,7 @@ class Watch:
         self._loop = events.get_running_loop()
         self._task: Any = None
         self._timer: asyncio.TimerHandle | None = None
+        self._armed = True
         self._deaf = session.deaf
         self._stop = None if self._deaf else _watch(self._loop, session, self._woken)
         made.cancelling = 0 if cancelling is None else cancelling(current_task(self._loop))
@@ -158,7 +159,8 @@ class Watch:
         if self._timer is not None:  # armed for what is past
             self._timer.cancel()
             self._timer = None
-        return not self._deaf or self._attempt.timers.armed
+        self._armed = self._attempt.timers.armed
+        return self._armed or not self._deaf
 
     def __enter__(self) -> None:
         attempt = self._attempt
@@ -170,7 +172,7 @@ class Watch:
         if cancelling is not None:
             attempt.cancelling = cancelling(task)
         attempt.timers.ask()
-        if self._timer is None:
+        if self._timer is None and self._armed:
             self._look()
 
     def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:

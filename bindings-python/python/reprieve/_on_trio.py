@@ -82,7 +82,8 @@ class Watch:
     ) -> None:
         scope, self._scope = self._scope, None
         assert scope is not None
-        if scope.__exit__(kind, error, traceback):
+        scope.__exit__(kind, error, traceback)
+        if scope.cancelled_caught:
             from ._aio import Abandoned, TimedOut
 
             self.words = self._attempt.timers.due.words

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _stream_async, _stream_sync
 from ._errors import MisuseError
@@ -74,8 +74,8 @@ class _Consumed:
         return f"<{type(self).__name__} {state}>"
 
 
-class Stream(_Consumed, Generic[T_co]):
-    """The items of one call: an iterator, and a context manager that closes its source.
+class Stream(_Consumed, Generator[T_co, None, None]):
+    """The items of one call: a generator, and a context manager that closes its source.
 
     Nothing runs before the first item is asked for. Who stops early closes it, by `with` or `close()`, or drops it.
     """
@@ -84,12 +84,21 @@ class Stream(_Consumed, Generic[T_co]):
         super().__init__(call)
         self._items: Generator[T_co, None, None] = _stream_sync.drive(call)
 
-    def __iter__(self) -> Iterator[T_co]:
+    def __iter__(self) -> Generator[T_co, None, None]:
         self._once()
         return self._items
 
     def __next__(self) -> T_co:
         return next(self._items)
+
+    def send(self, value: None, /) -> T_co:
+        """The next item: nothing can be sent to the source."""
+        _nothing(value)
+        return next(self._items)
+
+    def throw(self, *raised: Any) -> T_co:
+        """Ends the call as one that its consumer has left, and raises this."""
+        return self._items.throw(*raised)
 
     def __enter__(self) -> Self:
         return self
@@ -105,8 +114,8 @@ class Stream(_Consumed, Generic[T_co]):
         self._call.over = True
 
 
-class AsyncStream(_Consumed, Generic[T_co]):
-    """The items of one call: an async iterator, and an async context manager that closes its source.
+class AsyncStream(_Consumed, AsyncGenerator[T_co, None]):
+    """The items of one call: an async generator, and an async context manager that closes its source.
 
     Nothing runs before the first item is asked for. Who stops early closes it, by `async with` or `aclose()`; of one
     that is dropped the loop closes the source, as it does for async generators.
@@ -116,12 +125,21 @@ class AsyncStream(_Consumed, Generic[T_co]):
         super().__init__(call)
         self._async_items: AsyncGenerator[T_co, None] = _stream_async.drive(call)
 
-    def __aiter__(self) -> AsyncIterator[T_co]:
+    def __aiter__(self) -> AsyncGenerator[T_co, None]:
         self._once()
         return self._async_items
 
     async def __anext__(self) -> T_co:
         return await self._async_items.__anext__()
+
+    async def asend(self, value: None, /) -> T_co:
+        """The next item: nothing can be sent to the source."""
+        _nothing(value)
+        return await self._async_items.__anext__()
+
+    async def athrow(self, *raised: Any) -> T_co:
+        """Ends the call as one that its consumer has left, and raises this."""
+        return await self._async_items.athrow(*raised)
 
     async def __aenter__(self) -> Self:
         return self
@@ -140,9 +158,10 @@ class AsyncStream(_Consumed, Generic[T_co]):
 class EitherStream(Stream[T_co], AsyncStream[T_co]):
     """The items of a plain function, which may answer either kind: whoever iterates first says how it is driven."""
 
-    def __init__(self, call: Streamed) -> None:
-        Stream.__init__(self, call)
-        self._async_items = _stream_async.drive(call)
+
+def _nothing(value: object) -> None:
+    if value is not None:
+        raise TypeError(f"nothing can be sent into a stream, whose source may be another one later: {value!r}")
 
 
 def stream(

@@ -1,12 +1,12 @@
 """The driver of streams of coroutines: the same loop, as an async generator, under asyncio and trio.
 
-A source that is waited for is cancelled when a timer runs out, and awaited until it has unwound; an item that comes late
-is an item. Whoever leaves early has the source closed, by `aclose()` or by the loop's own care for async generators.
+A source that is waited for is cancelled when a timer runs out, and awaited until it has unwound; an item that comes
+late is an item. Of a stream that is left early the source is closed, by `aclose()` or by the loop's own care for async
+generators.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ._stream import Streamed
 
 R = TypeVar("R")
+show = CURRENT.set
 
 
 async def drive(call: Streamed) -> AsyncGenerator[Any, None]:
@@ -42,19 +43,24 @@ async def drive(call: Streamed) -> AsyncGenerator[Any, None]:
             if following is None and session.buffered:
                 following = await run.gather()
             if following is None:
+                got, attempt, asking = session.got, run.attempt, False
                 for item in session.commit():
-                    session.got.append(item)
+                    got.append(item)
                     yield item
-                asking, advance, take, got = False, run.advance, run.take, session.got
-                kind: type | None = None
+                advance = run.bound_advance
+                kind: object = None
+                sign: Callable[[Any], bool] | None = None
                 try:
                     while True:
-                        asking = True
-                        item = await advance()
+                        asking, token = True, show(attempt)
+                        try:
+                            item = await advance()
+                        finally:
+                            hide(token)
                         if type(item) is not kind:
-                            kind, sign = type(item), session.reading.sign_of(item)
+                            kind, sign = session.reading.sign_of(item)
                         if sign is not None and sign(item):
-                            session.look(run.attempt, item)
+                            session.look(attempt, item)
                         asking = False
                         got.append(item)
                         yield item
@@ -84,7 +90,6 @@ class Running:
         self.session, self.attempt, self.source = session, attempt, Source()
         self._loop = loop
         self._watch = loop.Watch(session, attempt)
-        self._watched = True
 
     async def open(self, call: Streamed) -> Action | None:
         """Goes on until the first content is there: `None`, or what follows where it ends before."""
@@ -101,17 +106,22 @@ class Running:
                 await self._visibly(run)
         except Exception as error:
             return self.ended(error)
-        self._watched = self._watch.needed
         return None
+
+    @property
+    def bound_advance(self) -> Callable[[], Awaitable[Any]]:
+        """What asks the source for its next item, bounded by what may cut the attempt from now on."""
+        return self.advance if self._watch.needed else self.source.advance
 
     async def gather(self) -> Action:
         """Takes what comes until the answer is whole, or is no more."""
         session, attempt = self.session, self.attempt
         session.got += session.commit()
+        advance = self.bound_advance
         try:
             while True:
-                item = await self.advance()
-                sign = session.reading.sign_of(item)
+                item = await self._visibly(advance)
+                _, sign = session.reading.sign_of(item)
                 if sign is not None and sign(item):
                     session.look(attempt, item)
                 session.got.append(item)
@@ -119,15 +129,9 @@ class Running:
             return self.ended(error)
 
     async def advance(self) -> Any:
-        """The source's next item."""
-        token = CURRENT.set(self.attempt)
-        try:
-            if not self._watched:
-                return await self.source.advance()
-            with self._watch:
-                return await self.source.advance()
-        finally:
-            hide(token)
+        """The source's next item, unless something cuts the attempt."""
+        with self._watch:
+            return await self.source.advance()
 
     def ended(self, error: Exception) -> Action:
         """What follows when the source has no more, or has failed."""
@@ -154,5 +158,7 @@ class Running:
 
 def hide(token: Any) -> None:
     """The attempt is no longer visible."""
-    with contextlib.suppress(ValueError):  # what is left of a loop is thrown away in another context
+    try:
         CURRENT.reset(token)
+    except ValueError:  # what is left of a loop is thrown away in another context
+        return

@@ -69,12 +69,12 @@ class Reading:
             self._opening = self.held
         return self.content
 
-    def sign_of(self, item: Any) -> Sign | None:
-        """What says whether an item of this one's class, amid the answer, is worth a look; of most classes none is."""
+    def sign_of(self, item: object) -> tuple[type, Sign | None]:
+        """An item's class, and what says whether one of it, amid the answer, is worth a look; of most none is."""
         kind = type(item)
         if kind not in self._signs:
             self._signs[kind] = _sign(item, prose=bool(self._opening) and _finishes(self._opening[0]))
-        return self._signs[kind]
+        return kind, self._signs[kind]
 
     def is_data(self, item: Any) -> bool:
         """Looks at an item amid the answer that is worth it: whether it is data, and no ping. Raises `StreamError`."""
@@ -86,7 +86,7 @@ class Reading:
         return kind not in PINGS
 
     def is_finished(self, items: Sequence[Any]) -> bool:
-        """Whether the last of these say that the answer is whole. Raises `StreamError` where they say that it failed."""
+        """Whether one of the last says that the answer is whole. Raises `StreamError` where it says that it failed."""
         for item in reversed(items[-LAST:]):
             said = _said(item)
             if said == "error":
@@ -164,9 +164,9 @@ def _finishes(item: Any) -> bool:
     return event is not None and _native.stream_finishes(event)
 
 
-def _is_model(item: Any) -> bool:
+def _is_model(item: object) -> bool:
     """Whether it is a model of pydantic's, as the clients' events are."""
-    return callable(getattr(type(item), "model_dump_json", None))
+    return callable(get(type(item), "model_dump_json"))
 
 
 def _type(item: Any) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _native
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 LONGEST = 90 * 86_400 * 10**9
 
 
+@dataclass(frozen=True)
 class Discard:
     """An item of a stream in mode `restart`: what its consumer has had so far is void, and the answer begins anew.
 
@@ -40,14 +42,8 @@ class Discard:
     ['once', Discard(count=1), 'once']
     """
 
-    __match_args__ = ("count",)
-
-    def __init__(self, count: int) -> None:
-        #: How many items to discard: all since the beginning, or since the last `Discard`.
-        self.count = count
-
-    def __repr__(self) -> str:
-        return f"Discard(count={self.count})"
+    #: How many items to discard: all since the beginning, or since the last `Discard`.
+    count: int
 
 
 class StreamAttempt(Attempt):
@@ -221,7 +217,7 @@ class StreamSession(Session):
     def _evidence_of(self, error: Exception) -> dict[str, Any]:
         evidence = super()._evidence_of(error)
         if isinstance(error, StreamError) and error.trace is None:
-            evidence = {"status": 200, "message": str(error), "wall_now_ms": clock().wall_ms()}
+            evidence = dict[str, object](status=200, message=str(error))
             if error.event is not None:
                 evidence["body"] = body_of(error.event)
             if error.code is not None:

@@ -31,16 +31,17 @@ class Source:
         #: What closes it, outermost first.
         self._closers: list[Callable[..., Any]] = []
 
-    def open(self, value: Any) -> None:
+    def open(self, answer: Any) -> None:
         """Takes what a plain function has answered."""
-        if inspect.iscoroutine(value):
-            value.close()
+        value: Any = answer
         if _is_async(value):
+            if inspect.iscoroutine(answer):
+                answer.close()
             raise TypeError(f"the function of this stream answered {_named(value)}, which is async: use `async for`")
         self.client |= _is_clients(value)
         if hasattr(value, "__next__"):
             self._take(value, value.__next__)
-        elif hasattr(value, "__iter__") and not isinstance(value, (str, bytes)):
+        elif hasattr(value, "__iter__") and not isinstance(answer, (str, bytes)):
             iterator = iter(value)
             self._closers.append(_closer(value))
             self._take(iterator, iterator.__next__)
@@ -51,9 +52,10 @@ class Source:
         else:
             raise TypeError(f"the function of a stream answered {_named(value)}; it takes {TAKES}")
 
-    async def aopen(self, value: Any) -> None:
+    async def aopen(self, answer: Any) -> None:
         """The same for async, in whatever order coroutines, managers and iterators come."""
-        while inspect.isawaitable(value):
+        value: Any = answer
+        while hasattr(value, "__await__"):
             value = await value
         if not _is_async(value):
             self.open(value)
@@ -122,7 +124,7 @@ def _no_close() -> None:
 
 
 def _is_async(value: Any) -> bool:
-    return inspect.isawaitable(value) or any(hasattr(value, name) for name in ("__anext__", "__aiter__", "__aenter__"))
+    return any(hasattr(value, name) for name in ("__await__", "__anext__", "__aiter__", "__aenter__"))
 
 
 def _is_clients(value: Any) -> bool:

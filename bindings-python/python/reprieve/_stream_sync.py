@@ -81,7 +81,7 @@ def _gather(session: StreamSession, attempt: StreamAttempt, source: Source) -> A
         timers.ask()
         while True:
             item = source.advance()
-            sign = reading.sign_of(item)
+            _, sign = reading.sign_of(item)
             if sign is not None and sign(item):
                 session.look(attempt, item)
             got.append(item)
@@ -101,7 +101,7 @@ def _deliver(session: StreamSession, attempt: StreamAttempt, source: Source) -> 
     """Delivers what comes, as it comes, until there is no more."""
     got, advance, reading, timers = session.got, source.advance, session.reading, attempt.timers
     show, hide, deaf, asking = CURRENT.set, CURRENT.reset, session.deaf, False
-    kind: type | None = None
+    kind: object = None
     sign: Callable[[Any], bool] | None = None
     for item in session.commit():
         got.append(item)
@@ -117,7 +117,7 @@ def _deliver(session: StreamSession, attempt: StreamAttempt, source: Source) -> 
             finally:
                 hide(token)
             if type(item) is not kind:
-                kind, sign = type(item), reading.sign_of(item)
+                kind, sign = reading.sign_of(item)
             if sign is not None and sign(item):
                 session.look(attempt, item)
             asking = False

@@ -89,6 +89,7 @@ class Timers:
         """It has answered something that is no data: the wait for data goes on."""
         self.heard = self._now()
         self.waited += self.heard - self.asked
+        self.asked = self.heard
 
     def data(self) -> None:
         """It has answered data after pings."""
