@@ -148,7 +148,7 @@ def _said(item: Any) -> str:
     """What the core says of an item. Text and bytes are content, but where they are empty, and nothing is none."""
     if item is None or (isinstance(item, (str, bytes)) and not item):
         return "held"
-    reader = READERS.get(type(item))
+    reader = _reader(item)
     if reader is not None:
         return reader.said(item)
     event = json_of(item)
@@ -157,7 +157,7 @@ def _said(item: Any) -> str:
 
 def _finishes(item: Any) -> bool:
     """Whether a stream of such items ends with one that says so."""
-    reader = READERS.get(type(item))
+    reader = _reader(item)
     if reader is not None:
         return reader.finishes(item)
     event = json_of(item)

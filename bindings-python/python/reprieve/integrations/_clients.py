@@ -47,7 +47,8 @@ def _following(kind: Any) -> Any:
 
 def _made(kind: Any) -> Any:
     def get(client: Any) -> Any:
-        own: Any = vars(client).get("timeout")
+        held: dict[str, Any] = vars(client)
+        own = held.get("timeout")
         attempt = current_attempt()
         return own if attempt is None else _within(own, attempt)
 

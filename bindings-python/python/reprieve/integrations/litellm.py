@@ -13,7 +13,7 @@ with the policy's. The model of the call is the first target, the fallbacks are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import litellm
@@ -90,7 +90,10 @@ class LiteLLM:
         def attempt() -> Any:
             return litellm.completion(**_of_attempt(of_target(self._bound, models)))
 
-        return self._bound.stream(attempt) if kwargs.get("stream") else self._bound.call(attempt)
+        def chunks() -> Iterator[Any]:
+            yield from attempt()  # which could be iterated either way
+
+        return self._bound.stream(chunks) if kwargs.get("stream") else self._bound.call(attempt)
 
     async def acompletion(self, model: str, messages: Sequence[Any], **kwargs: Any) -> Any:
         """As `litellm.acompletion`: a `ModelResponse`, or with `stream=True` an asynchronous iterator of chunks."""
