@@ -217,7 +217,7 @@ class StreamSession(Session):
     def _evidence_of(self, error: Exception) -> dict[str, Any]:
         evidence = super()._evidence_of(error)
         if isinstance(error, StreamError) and error.trace is None:
-            evidence = dict[str, object](status=200, message=str(error))
+            evidence = {"status": 200, "message": str(error), "wall_now_ms": evidence["wall_now_ms"]}
             if error.event is not None:
                 evidence["body"] = body_of(error.event)
             if error.code is not None:
