@@ -169,6 +169,11 @@ def _is_model(item: object) -> bool:
     return callable(get(type(item), "model_dump_json"))
 
 
+def _reader(item: Any) -> Reader | None:
+    kind: Any = type(item)
+    return READERS.get(kind)
+
+
 def _type(item: Any) -> str | None:
     """The word that an event calls itself, where it does."""
     kind = _field(item, "type")

@@ -46,9 +46,9 @@ def _following(kind: Any) -> Any:
 
 
 def _made(kind: Any) -> Any:
-    def get(client: Any) -> Any:
-        held: dict[str, Any] = vars(client)
-        own = held.get("timeout")
+    def get(client: object) -> Any:
+        held = vars(client)
+        own: Any = held.get("timeout")
         attempt = current_attempt()
         return own if attempt is None else _within(own, attempt)
 
