@@ -169,9 +169,8 @@ def _is_model(item: object) -> bool:
     return callable(get(type(item), "model_dump_json"))
 
 
-def _reader(item: Any) -> Reader | None:
-    kind: Any = type(item)
-    return READERS.get(kind)
+def _reader(item: object) -> Reader | None:
+    return READERS.get(type(item))
 
 
 def _type(item: Any) -> str | None:
