@@ -1,4 +1,4 @@
-"""Every framework at the gateway, with the same questions. What is counted is what arrived there."""
+"""Every framework for models at the gateway, with the same questions. What is counted is what arrived there."""
 
 from __future__ import annotations
 
