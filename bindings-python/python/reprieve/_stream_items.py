@@ -122,7 +122,6 @@ class Reading:
                 break
         return found or None
 
-
     def _said(self, item: Any) -> str:
         """What the core says of an item; what a manager makes of the event before says nothing more."""
         opening = self._opening or self.held
