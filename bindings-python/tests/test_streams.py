@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import trio
+from openai.types.chat import ChatCompletion
 
 import reprieve
 from reprieve import (
@@ -529,15 +530,15 @@ def test_what_is_heard_is_no_silence_and_no_data(loop: Any) -> None:
         attempt = current_attempt()
         assert attempt is not None
         yield 1
-        for _ in range(8):
-            await loop.sleep(0.02)
+        for _ in range(6):
+            await loop.sleep(0.1)
             attempt.heard()
         yield 2
         for _ in range(50):
-            await loop.sleep(0.02)
+            await loop.sleep(0.1)
             attempt.heard()
 
-    policy = Policy(max_attempts=1, stream={"silence_timeout": 0.1, "idle_timeout": 0.4})
+    policy = Policy(max_attempts=1, stream={"silence_timeout": 0.4, "idle_timeout": 0.8})
 
     got: list[int] = []
 
@@ -781,13 +782,21 @@ def test_async_functions_may_answer_anything_that_is_iterated(run: Any) -> None:
 def test_what_cannot_be_iterated_is_named() -> None:
     with pytest.raises(TypeError, match="answered a int"):
         [*NOW.stream(int)]
-    with pytest.raises(TypeError, match="answered a str"):
-        [*NOW.stream(str)]
+    for whole in (str, dict, ChatCompletion.model_construct):
+        with pytest.raises(TypeError, match="stream=True"):
+            [*NOW.stream(whole)]
 
     async def coroutine() -> None: ...
 
     with pytest.raises(TypeError, match="use `async for`"):
         [*NOW.stream(lambda: coroutine())]
+
+
+def test_who_has_both_faces_is_taken_by_the_one_that_is_asked_for(way: Way) -> None:
+    script = Script(["a", "b"])
+    source: Any = script.coro if way.run else script.plain
+    inner = NOW.stream(lambda: source())
+    assert way.take(NOW.stream(lambda: inner)) == ["a", "b"]
 
 
 def test_a_decorated_generator_is_a_stream() -> None:

@@ -100,7 +100,7 @@ class Reading:
         """What the attempt used, as far as its items say; a later word counts."""
         found: dict[str, int] = {}
         for item in (*reversed(items[-LAST:]), *self._opening[:1]):
-            if not (is_dict(item) or _is_model(item)):
+            if not (is_dict(item) or is_model(item)):
                 continue
             for path in ANSWERS:
                 answer = dig(item, path)
@@ -132,7 +132,7 @@ def json_of(item: Any) -> str | None:
             from ._session import as_json
 
             return as_json(item)
-        return well_formed(item.model_dump_json(warnings=False)) if _is_model(item) else None
+        return well_formed(item.model_dump_json(warnings=False)) if is_model(item) else None
     except Exception:
         return None
 
@@ -156,7 +156,7 @@ def _finishes(item: Any) -> bool:
     return event is not None and _native.stream_finishes(event)
 
 
-def _is_model(item: object) -> bool:
+def is_model(item: object) -> bool:
     """Whether it is a model of pydantic's, as the clients' events are."""
     return callable(get(type(item), "model_dump_json"))
 
