@@ -1,5 +1,6 @@
 /** One attempt of a stream: it pulls from its source, and holds back what is no content until there is some. */
 import { Attempt, type AttemptFunction, during, type Facts, type Maker, TIMED_OUT } from "./attempt.js";
+import { checked } from "./changes.js";
 import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Feed } from "./feed.js";
@@ -212,8 +213,20 @@ export class StreamAttempt<T = unknown> extends Attempt {
     const { _bytes: bytes } = this._feed;
     const known = (this._source as Source<T>)._isClient;
     const fault = bytes ? undefined : faultAtEnd(this._items(), this._hasContent, known);
+    const { _check: check } = this._feed;
     if (fault) this._broken(fault);
+    else if (check) this._looksAt(check);
     else this._whole(undefined);
+  }
+
+  private async _looksAt(check: (items: unknown) => unknown): Promise<void> {
+    try {
+      this._answered = [[...this._items()]];
+      await checked(check, this._answered[0]);
+      this._whole(undefined);
+    } catch (error) {
+      this._broken(error);
+    }
   }
 
   /** What it has brought. */
