@@ -219,7 +219,8 @@ export class StreamAttempt<T = unknown> extends Attempt {
   private _eof(): void {
     const { _bytes: bytes } = this._feed;
     const known = (this._source as Source<T>)._isClient;
-    const fault = bytes ? undefined : faultAtEnd(this._items(), this._hasContent, known);
+    // Where an answer goes on, all of its content may have come before.
+    const fault = bytes ? undefined : faultAtEnd(this._items(), this._hasContent || this._before > 0, known);
     const { _check: check } = this._feed;
     if (fault) this._broken(fault);
     else if (check) this._looksAt(check);
@@ -228,7 +229,8 @@ export class StreamAttempt<T = unknown> extends Attempt {
 
   private async _looksAt(check: (items: unknown) => unknown): Promise<void> {
     try {
-      this._answered = [[...this._items()]];
+      // Where an answer goes on after what came before, all of it is looked at.
+      this._answered = [[...this._feed._kept, ...(this._committedAt === undefined ? this._held : [])]];
       await checked(check, this._answered[0]);
       this._whole(undefined);
     } catch (error) {
