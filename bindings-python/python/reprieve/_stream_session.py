@@ -173,7 +173,7 @@ class StreamSession(Session):
         held = [] if self.reading.content else self.reading.held
         try:
             self.reading.end(held or self.items)
-            self.check([*self.items, *held])
+            self.check([*self.got, *held])
         except Broken as broken:
             return self.broken(broken)
         except Exception as fault:
