@@ -197,6 +197,13 @@ def test_resume_hands_over_what_was_delivered_by_all_attempts(way: Way) -> None:
     assert stream.trace.delivered == ("a", "b", "c")
 
 
+def test_what_is_resumed_may_lack_only_its_end(way: Way) -> None:
+    script = Script([ROLE, CHUNK, ConnectionError()], [ROLE, STOP])
+    stream = way.stream(NOW.replace(stream={"mode": "resume"}), script)
+    assert way.take(stream) == [ROLE, CHUNK, ROLE, STOP]
+    assert receipts(stream) == [("stream_interrupted", 2), ("success", 4)]
+
+
 def test_another_target_goes_on(way: Way) -> None:
     primary, backup = Script(["a", ConnectionError()]), Script(["b"])
     policy = NOW.replace(stream={"mode": "restart"}, max_attempts=1, targets=[{"id": "primary"}, {"id": "backup"}])

@@ -48,9 +48,11 @@ READERS: dict[type, Reader] = {}
 class Reading:
     """One attempt's stream, as far as it has been read."""
 
-    __slots__ = ("_opening", "_signs", "client", "content", "held")
+    __slots__ = ("_opening", "_signs", "client", "content", "goes_on", "held")
 
-    def __init__(self) -> None:
+    def __init__(self, *, goes_on: bool = False) -> None:
+        #: It goes on from what was delivered before, so that it may lack only its end.
+        self.goes_on = goes_on
         #: Held back until the first content.
         self.held: list[Any] = []
         #: It has come.
@@ -106,7 +108,7 @@ class Reading:
         known = finished or self.client or any(map(_finishes, items[-LAST:]))
         if known and not finished:
             raise StreamError("the stream ended without its finish frame", code="eof_without_finish")
-        if known and not self.content:
+        if known and not self.content and not self.goes_on:
             raise StreamError("the answer has nothing in it", code="empty_answer")
 
     def usage(self, items: Sequence[Any]) -> dict[str, int] | None:

@@ -126,7 +126,7 @@ class StreamSession(Session):
         self._attempt, self._since = made, _native.now()
         if self.buffered:
             self.got = []
-        self.reading, self._before = Reading(), len(self.got)
+        self.reading, self._before = Reading(goes_on=bool(self.delivered)), len(self.got)
         self._committed, self._opened, self._answering = None, False, False
         return made
 
