@@ -2,7 +2,7 @@
 import type { Attempt } from "./attempt.js";
 import { AttemptTimeout } from "./errors.js";
 import { toJson } from "./fields.js";
-import { StreamError } from "./frames.js";
+import { read, StreamError } from "./frames.js";
 import { type Meter, meeting } from "./options.js";
 import { type Plan, refuseRetries } from "./plan.js";
 import { type Bound, metered } from "./policy.js";
@@ -20,6 +20,7 @@ import {
   refreshes,
   sdkError,
   THEN_UNWRAP,
+  type Transform,
 } from "./sdk.js";
 import { streamOf } from "./stream.js";
 import { attach, attached } from "./trace.js";
@@ -59,6 +60,11 @@ export function counting(fetch: Fetch): Fetch {
   };
   counted.add(told);
   return told;
+}
+
+/** Whether a model's answer says that it failed, under a status that says success. */
+function isFailure(value: unknown): boolean {
+  return get(value, "error") != null && read(value) === "error";
 }
 
 export class Request implements Meter {
@@ -103,9 +109,8 @@ export class Request implements Meter {
     const bound = metered(owner, this, options.signal ?? outer);
     const attempted = (attempt: Attempt) => this._attempt(options, send, attempt);
     try {
-      this._answer = await (options.stream && !this._raw
-        ? this._streams(bound, attempted)
-        : this._whole(bound, attempted));
+      const streams = options.stream && !this._isOpen(options);
+      this._answer = await (streams ? this._streams(bound, attempted) : this._whole(bound, attempted));
       return this._answer._props;
     } catch (error) {
       throw this._theirs(error, bound._signal);
@@ -152,7 +157,13 @@ export class Request implements Meter {
       .finally(() => this._plan._warns(this._more()));
     // A page's next request begins with the options of this one, as the caller gave them.
     const _props = { ...sent, options };
-    return this._raw ? new Answer(_props, false) : new Answer(_props, true, await this._parse(this._client, _props));
+    if (this._raw) return new Answer(_props, false);
+    const value = await this._parse(this._client, _props);
+    if (this._model !== undefined && isFailure(value)) {
+      const { status, headers } = _props.response;
+      throw client.makeStatusError(status, value, undefined, headers);
+    }
+    return new Answer(_props, true, value);
   }
 
   /** An answer that is read whole; `traceOf` knows the trace of what the caller gets. */
@@ -190,6 +201,11 @@ export class Request implements Meter {
     return new Answer(_props, true, stream);
   }
 
+  /** Whether the body is for the caller to read, as it comes. */
+  private _isOpen(options: RequestOptions): boolean {
+    return this._raw || options.__binaryResponse === true;
+  }
+
   /** What was sent beside the request of the attempt. */
   private _more(): number {
     return Math.max(0, this._sent - 1, this._retries);
@@ -199,8 +215,8 @@ export class Request implements Meter {
     const chosen = [options.timeout, client.timeout].find((ms) => isChosen(client, ms)) ?? LONGEST;
     return {
       maxRetries: 0,
-      // After success the attempt's signal stays as it is; the caller's still ends a body that is being read.
-      signal: meeting(attempt.signal, options.signal ?? undefined) as AbortSignal,
+      // The attempt's hears of the caller's, but not any more while the caller reads a body by itself.
+      signal: this._isOpen(options) ? meeting(attempt.signal, options.signal ?? undefined) : attempt.signal,
       // Rounded up: where the two are the same it is the attempt's that ends it.
       timeout: Math.min(chosen, Math.max(1, Math.ceil(attempt.timeout)), LONGEST),
       fetchOptions: { ...options.fetchOptions, [SENT_BY]: this },
@@ -231,7 +247,15 @@ export class Request implements Meter {
       if (!promise.parsedPromise) this._raw = true;
       return asResponse.call(promise);
     };
-    promise[THEN_UNWRAP] = (transform) => this._watches(thenUnwrap.call(promise, transform));
+    promise[THEN_UNWRAP] = (transform) => {
+      const same: Transform = (value, props) => {
+        const made = transform(value, props);
+        const trace = attached(value);
+        if (trace) attach(made, trace);
+        return made;
+      };
+      return this._watches(thenUnwrap.call(promise, same));
+    };
     return promise;
   }
 }

@@ -19,7 +19,9 @@ export interface RequestOptions {
   maxRetries?: number;
   timeout?: number;
   stream?: boolean;
-  signal?: AbortSignal | null;
+  signal?: AbortSignal | null | undefined;
+  /** What comes is bytes, for the caller to read. */
+  __binaryResponse?: boolean;
   fetchOptions?: object;
 }
 
@@ -33,12 +35,15 @@ export interface Props {
 /** Reads the body of what a request came to: the parsed value, a page, or a stream. */
 export type Parse = (client: unknown, props: Props) => Promise<unknown>;
 
+/** Makes something else of what a body was read as. */
+export type Transform = (value: unknown, props: Props) => unknown;
+
 /** The SDKs' promise: it sends at once, and reads the body when it is awaited. */
 export interface ApiPromise extends Promise<unknown> {
   parseResponse: Parse;
   parsedPromise?: unknown;
   asResponse(): Promise<Response>;
-  [THEN_UNWRAP](transform: unknown): ApiPromise;
+  [THEN_UNWRAP](transform: Transform): ApiPromise;
 }
 
 export type Fetch = (url: unknown, init?: { headers?: unknown }) => Promise<Response>;
@@ -54,6 +59,7 @@ export interface Client {
   getUserAgent(): string;
   request(options: unknown, remaining?: number | null): ApiPromise;
   requestAPIList(page: unknown, options: unknown): ApiPromise;
+  makeStatusError(status: number, body: unknown, message: undefined, headers: Headers): Error;
   makeRequest(options: RequestOptions, remaining: number | null, logId?: string, span?: unknown): Promise<Props>;
 }
 

@@ -285,6 +285,34 @@ export async function suite(engine) {
         assert.equal(await count(), 1);
       });
 
+      test("a body that breaks while it is read, and an error under a status that says success", async () => {
+        const { ask, count } = opened();
+        assert.equal(sdk.text(await ask("#[cut=20,ok]")), TEXT);
+        assert.equal(await count(), 2);
+        let sent = 0;
+        const fetch = async () => {
+          sent += 1;
+          return Response.json({ error: { type: "server_error", code: "server_error", message: "not today" } });
+        };
+        const client = wrap(new Class({ apiKey: "none", fetch }), QUICK);
+        const error = await thrown(sdk.create(client, { messages: [] }));
+        assert.ok(error instanceof Class.APIError);
+        assert.equal(traceOf(error).ended.reason, "attempts_exhausted");
+        assert.equal(sent, 3);
+      });
+
+      test("a helper that is aborted ends its call", async () => {
+        const told = records();
+        const { client } = opened(QUICK, { sink: told.sink });
+        const messages = [{ role: "user", content: "#[sse-slow=30]" }];
+        const body = { model: sdk.model, max_tokens: 50, messages };
+        const helper = name === "openai" ? client.chat.completions.stream(body) : client.messages.stream(body);
+        helper.once(name === "openai" ? "content" : "text", () => helper.abort());
+        assert.ok((await thrown(helper.done())) instanceof Class.APIUserAbortError);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        assert.equal(told.lines.at(-1).reason, "cancelled");
+      });
+
       test("layers add: a wrapped client inside of a call is not tried again by it", async () => {
         const { ask, count } = opened();
         const error = await thrown(retry(() => ask("#[500]"), QUICK));
@@ -321,11 +349,12 @@ export async function suite(engine) {
       );
       const { output_text: text } = await client.responses.create({ model: "gpt-5", input: "#[503,ok]" });
       assert.equal(text, TEXT);
-      const { choices } = await client.chat.completions.parse({
+      const parsed = await client.chat.completions.parse({
         model: "gpt-5",
         messages: [{ role: "user", content: "#[502,ok]" }],
       });
-      assert.equal(choices[0].message.content, TEXT);
+      assert.equal(parsed.choices[0].message.content, TEXT);
+      assert.equal(traceOf(parsed).ended.attempts, 2);
       assert.equal(await gateway.count(drill), 4);
     });
 
@@ -361,6 +390,23 @@ export async function suite(engine) {
         ["?after=a", false],
         ["?after=a", false],
       ]);
+    });
+
+    test("bytes are the caller's to read, and results of a batch are lines", async () => {
+      let sent = 0;
+      const lines = [{ custom_id: "a" }, { custom_id: "b" }].map((line) => `${JSON.stringify(line)}\n`).join("");
+      const fetch = async (url) => {
+        sent += 1;
+        if (sent % 2) return new Response("{}", { status: 503 });
+        const batch = { id: "x", results_url: "http://127.0.0.1:1/results" };
+        return `${url}`.endsWith("/results") ? new Response(lines) : Response.json(batch);
+      };
+      const client = wrap(new Anthropic({ apiKey: "none", fetch, baseURL: "http://127.0.0.1:1" }), QUICK);
+      const ids = [];
+      for await (const { custom_id: id } of await client.messages.batches.results("x")) ids.push(id);
+      assert.deepEqual([ids, sent], [["a", "b"], 4]);
+      const other = wrap(new OpenAI({ apiKey: "none", fetch: async () => new Response("bytes") }), QUICK);
+      assert.equal(await (await other.files.content("f")).text(), "bytes");
     });
 
     test("anthropic refreshes a token that was refused, within the attempt", async () => {
