@@ -20,7 +20,6 @@ import {
   refreshes,
   sdkError,
   THEN_UNWRAP,
-  type Transform,
 } from "./sdk.js";
 import { streamOf } from "./stream.js";
 import { attach, attached } from "./trace.js";
@@ -46,6 +45,9 @@ type StreamClass = new (
 
 /** A request in the options that an SDK is given: a symbol, so that it is copied with them and never sent. */
 export const SENT_BY = /* @__PURE__ */ Symbol("reprieve.request");
+const OWN = ["then", "catch", "finally", "withResponse"];
+/** How much later a client's own timer goes off than that of the attempt, in milliseconds. */
+const LATER = 100;
 /** No timer takes more milliseconds. */
 const LONGEST = 2 ** 31 - 1;
 
@@ -60,6 +62,19 @@ export function counting(fetch: Fetch): Fetch {
   };
   counted.add(told);
   return told;
+}
+
+/** What was made of an answer, with what is hidden in the answer: its request's id, its trace. */
+function alike(value: unknown, made: unknown): unknown {
+  if (made === value || Object(made) !== made || Object(value) !== value) return made;
+  for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(value))) {
+    if (!descriptor.enumerable && !Object.hasOwn(made as object, name)) {
+      Object.defineProperty(made, name, descriptor);
+    }
+  }
+  const trace = attached(value);
+  if (trace) attach(made, trace);
+  return made;
 }
 
 /** Whether a model's answer says that it failed, under a status that says success. */
@@ -217,8 +232,7 @@ export class Request implements Meter {
       maxRetries: 0,
       // The attempt's hears of the caller's, but not any more while the caller reads a body by itself.
       signal: this._isOpen(options) ? meeting(attempt.signal, options.signal ?? undefined) : attempt.signal,
-      // Rounded up: where the two are the same it is the attempt's that ends it.
-      timeout: Math.min(chosen, Math.max(1, Math.ceil(attempt.timeout)), LONGEST),
+      timeout: Math.min(chosen, Math.ceil(attempt.timeout) + LATER, LONGEST),
       fetchOptions: { ...options.fetchOptions, [SENT_BY]: this },
     };
   }
@@ -242,19 +256,20 @@ export class Request implements Meter {
   }
 
   private _watches(promise: ApiPromise): ApiPromise {
+    // Some versions have their promises read by themselves; the general way asks how to read.
+    for (const name of OWN) Reflect.deleteProperty(promise, name);
     const { asResponse, [THEN_UNWRAP]: thenUnwrap } = promise;
     promise.asResponse = () => {
       if (!promise.parsedPromise) this._raw = true;
       return asResponse.call(promise);
     };
     promise[THEN_UNWRAP] = (transform) => {
-      const same: Transform = (value, props) => {
-        const made = transform(value, props);
-        const trace = attached(value);
-        if (trace) attach(made, trace);
-        return made;
+      const made = thenUnwrap.call(promise, transform);
+      made.parseResponse = async (client, props) => {
+        const value = await promise.parseResponse(client, props);
+        return alike(value, transform(value, props));
       };
-      return this._watches(thenUnwrap.call(promise, same));
+      return this._watches(made);
     };
     return promise;
   }
