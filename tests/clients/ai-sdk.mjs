@@ -179,14 +179,14 @@ export async function suite(engine) {
           },
         }),
       };
-      const { text } = await generateText({
-        model,
-        tools,
-        stopWhen: stepCountIs(2),
-        prompt: "#[503,ok]",
-      });
-      assert.equal(text, TEXT);
-      assert.deepEqual(await counts(), [2]);
+      const prompt = "#[503,tool=1,502,ok]";
+      const { text, steps } = await generateText({ model, tools, stopWhen: stepCountIs(3), prompt });
+      assert.deepEqual([text, steps.length, called.length], [TEXT, 2, 1]);
+      assert.deepEqual(await counts(), [4]);
+      const { textStream } = streamText({ model, tools, stopWhen: stepCountIs(3), prompt: "#[429,tool=1,503,ok]" });
+      assert.equal(await read(textStream), TEXT);
+      assert.equal(called.length, 2);
+      assert.deepEqual(await counts(), [8]);
     });
 
     test("an idempotency key is sent where it is asked for", async () => {

@@ -213,11 +213,15 @@ export async function suite(engine) {
         tools: [flaky],
         middleware: [createMiddleware(hooks)],
       });
-      const { messages } = await agent.invoke({
-        messages: [{ role: "user", content: "#[503,500,ok]" }],
-      });
-      assert.equal(messages.at(-1).content, TEXT);
-      assert.equal(await gateway.count(drill), 3);
+      const messages = [{ role: "user", content: "#[503,tool=1,500,ok]" }];
+      const answer = await agent.invoke({ messages });
+      assert.equal(answer.messages.at(-1).content, TEXT);
+      assert.equal(answer.messages.at(-2).content, "sunny");
+      assert.equal(calls, 3);
+      assert.equal(await gateway.count(drill), 4);
+      const asked = { messages: [{ role: "user", content: "#[sse-cut=0,502,ok]" }] };
+      const parts = await agent.stream(asked, { streamMode: "messages" });
+      assert.equal(await read(parts, ([chunk]) => chunk.content), TEXT);
     });
 
     test("bad input says what to do", () => {
