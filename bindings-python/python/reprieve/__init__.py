@@ -32,6 +32,7 @@ from ._policy import Bound, Policy
 from ._raw import Call, classify
 from ._result import Result
 from ._trace import Trace, trace_of
+from ._wrap import wrap
 
 __all__ = [
     "Action",
@@ -63,4 +64,5 @@ __all__ = [
     "current_attempt",
     "faults",
     "trace_of",
+    "wrap",
 ]

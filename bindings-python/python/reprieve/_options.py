@@ -26,9 +26,22 @@ class Caller(Protocol):
     def guards(self) -> Guards: ...
 
 
+class Meter(Protocol):
+    """What a wrapped client knows of a call of its own, and its session does not."""
+
+    def usage(self, value: object) -> dict[str, Any] | None:
+        """What an attempt used, read from its value."""
+
+    def timed_out(self) -> Exception | None:
+        """The exception of the client's own for an attempt that was cut at its timeout."""
+
+    def hidden(self) -> int:
+        """How often the client has retried by itself within the attempt that has just ended."""
+
+
 @dataclass(frozen=True)
 class Options:
-    """Everything that `bind` takes. `None` leaves a thing as it is."""
+    """Everything that `bind` takes, and what wrapped clients add. `None` leaves a thing as it is."""
 
     scene: str | None = None
     prompt_version: str | None = None
@@ -46,10 +59,12 @@ class Options:
     cancel: Event | None = None
     on_give_up: str | None = None
     unmask: Iterable[str] | None = None
+    #: Not for `bind`: a wrapped client sets it for each call.
+    meter: Meter | None = None
 
     def over(self, policy: _native.Policy, given: CallOptions) -> Options:
         """These options with what is given over them, checked."""
-        known = {field.name for field in fields(Options)}
+        known = {field.name for field in fields(Options)} & _CHECKS.keys()
         for name, value in given.items():
             if name not in known:
                 raise ConfigError(name, value, f"no such option; the options are {', '.join(sorted(known))}")

@@ -35,6 +35,7 @@ __all__ = [
     "KindFields",
     "PolicyFields",
     "PresetName",
+    "Price",
     "RetryAfterFields",
     "RetryAfterSource",
     "RetryBudgetFields",
@@ -299,6 +300,19 @@ class CallOptions(TypedDict, total=False):
     cancel: Event | None
     on_give_up: Literal["original", "wrapped"] | None
     unmask: Iterable[str] | None
+
+
+class _Price(TypedDict):
+    input: float
+    output: float
+
+
+class Price(_Price, total=False):
+    """What a million tokens of a model cost. What is read from a cache or written into one costs `input` by default."""
+
+    cached_input: float
+    cache_write: float
+    currency: str
 
 
 class EvidenceFields(TypedDict, total=False):
