@@ -17,6 +17,10 @@ pub enum Behaviour {
     Filter,
     Html,
     Empty,
+    /// So many bytes of an answer whose length was announced.
+    Cut(usize),
+    /// To the very same address.
+    Redirect,
     /// Sent as it was written, so that a test can try "1.0" as well as "1".
     RetryAfter(String),
     RetryDate(u64),
@@ -136,6 +140,8 @@ const WORDS: &[Word] = &[
     word("filter", Takes::Nothing(B::Filter)),
     word("html", Takes::Nothing(B::Html)),
     word("empty", Takes::Nothing(B::Empty)),
+    word("cut=N", Takes::Frames(B::Cut)),
+    once("redirect", Takes::Nothing(B::Redirect)),
     once("retry-after=S", Takes::Text(B::RetryAfter)),
     once("retry-date=S", Takes::Ahead(B::RetryDate)),
     once("retry-ms=N", Takes::Text(B::RetryMs)),

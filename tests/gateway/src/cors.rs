@@ -26,7 +26,8 @@ pub fn preflight(request: &HeaderMap) -> Response<Body> {
     let mut response = Response::new(Body::whole(""));
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
-    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, OPTIONS"));
+    headers
+        .insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     headers.insert(VARY, HeaderValue::from_static("access-control-request-headers"));
     if let Some(asked) = request.get(ACCESS_CONTROL_REQUEST_HEADERS) {

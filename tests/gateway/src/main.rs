@@ -5,6 +5,9 @@
 //! the text of a user's message says what happens; the last one wins, none means `#[ok]`. Where the last message is the
 //! assistant's own, with the beginning of the answer in it, the answer goes on from there.
 //!
+//! `/any` is for clients that are no model's: it takes every method, and the marker from its query (`?q=%23[503,ok]`,
+//! with `&stream=true` for a stream), or else from its body, whatever that is. It answers in the shape of `OpenAI`.
+//!
 //! ```text
 //! gateway [--port N] [--until-stdin-closes]
 //! ```
@@ -26,6 +29,8 @@
 //! | `#[truncated]` | a 200 cut short at the limit of tokens (`length`, `max_tokens`, `MAX_TOKENS`) |
 //! | `#[html]` | a proxy's 502, in HTML |
 //! | `#[empty]` | a 200 without content |
+//! | `#[cut=N]` | a 200 that announces its length, and ends after N bytes |
+//! | `#[redirect]` | 307 to the same address once, then `ok` |
 //! | `#[retry-after=S]` | 429 with `Retry-After: S` (verbatim) once, then `ok` |
 //! | `#[retry-date=S]` | 429 with a `Retry-After` date S seconds past its `Date` once, then `ok` |
 //! | `#[retry-ms=N]` | 429 with `retry-after-ms: N` once, then `ok` |

@@ -34,15 +34,17 @@ pub trait Provider: Sync {
 /// One request and what identifies its answer.
 pub struct Exchange {
     pub prompt: Prompt,
+    /// The address that was asked for: path and query.
+    pub address: String,
     /// 24 hex digits, different for each request.
     pub id: String,
     pub now: SystemTime,
 }
 
 impl Exchange {
-    pub fn new(sequence: u64, prompt: Prompt) -> Self {
+    pub fn new(sequence: u64, prompt: Prompt, address: String) -> Self {
         let mixed = sequence.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        Self { prompt, id: format!("{mixed:016x}{sequence:08x}"), now: SystemTime::now() }
+        Self { prompt, address, id: format!("{mixed:016x}{sequence:08x}"), now: SystemTime::now() }
     }
 
     pub fn epoch_seconds(&self) -> u64 {

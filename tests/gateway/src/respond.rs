@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, DATE, HeaderName, HeaderValue, RETRY_AFTER, SERVER};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER, SERVER,
+};
 use hyper::{Response, StatusCode};
 use serde_json::Value;
 use tokio::time::sleep;
@@ -38,6 +40,8 @@ pub async fn respond(behaviour: &B, provider: &dyn Provider, exchange: &Exchange
     match behaviour {
         B::Reset => Err(Reset),
         B::Html => Ok(html()),
+        B::Redirect => Ok(redirect(exchange)),
+        B::Cut(bytes) => Ok(cut(*bytes, provider, exchange)),
         _ => Ok(answer(&Play::of(behaviour), provider, exchange)),
     }
 }
@@ -217,6 +221,21 @@ fn answer(play: &Play, provider: &dyn Provider, exchange: &Exchange) -> Response
     let mut response = typed(200, "text/event-stream; charset=utf-8", body);
     set(&mut response, CACHE_CONTROL, "no-cache");
     with_id(response, provider, exchange)
+}
+
+fn cut(bytes: usize, provider: &dyn Provider, exchange: &Exchange) -> Response<Body> {
+    let whole = provider.answer_body(&Play::WHOLE.answer(exchange), exchange).to_string();
+    let sent = whole.chars().take(bytes).collect();
+    let body = Body::played(vec![Cue::Send(sent), Cue::Wait(CUT_PAUSE), Cue::Cut]);
+    let mut response = typed(200, "application/json", body);
+    set(&mut response, CONTENT_LENGTH, &whole.len().to_string());
+    with_id(response, provider, exchange)
+}
+
+fn redirect(exchange: &Exchange) -> Response<Body> {
+    let mut response = typed(307, "text/plain", Body::whole("elsewhere"));
+    set(&mut response, LOCATION, &exchange.address);
+    response
 }
 
 fn html() -> Response<Body> {

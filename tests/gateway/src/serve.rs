@@ -38,6 +38,7 @@ const PATHS: &[(&str, Method)] = &[
     ("/v1/messages", Method::POST),
     ("/v1beta/models/MODEL:generateContent", Method::POST),
     ("/v1beta/models/MODEL:streamGenerateContent", Method::POST),
+    ("/any", Method::GET),
     ("/__reset", Method::POST),
     ("/__stats", Method::GET),
 ];
@@ -52,6 +53,7 @@ impl Gateway {
         let (head, body) = request.into_parts();
         let mut response = match (&head.method, head.uri.path()) {
             (&Method::OPTIONS, _) => cors::preflight(&head.headers),
+            (_, "/any") => self.any(at, &head, body).await?,
             (&Method::POST, "/__reset") => self.reset(&head),
             (&Method::GET, "/__stats") => self.report(&head),
             (&Method::POST, path) if let Some((provider, form)) = api(path) => {
@@ -72,10 +74,30 @@ impl Gateway {
         body: Incoming,
     ) -> Result<Response<Body>, Reset> {
         let upload = Upload::read(body).await.ok_or(Reset)?;
+        let understood = upload.understand(form);
+        self.play(provider, visit(at, head, &upload), head, understood).await
+    }
+
+    /// A request of whatever kind: nothing of it has to be a model's.
+    async fn any(&self, at: Instant, head: &Parts, body: Incoming) -> Result<Response<Body>, Reset> {
+        let upload = Upload::read(body).await.ok_or(Reset)?;
+        let text = query(head, "q").unwrap_or_else(|| String::from_utf8_lossy(&upload.bytes).into_owned());
+        let stream = query(head, "stream").is_some_and(|word| word == "true");
+        let asked = marker(&text);
+        let prompt = Prompt { stream, text, ..Prompt::default() };
+        self.play(&OpenAi, visit(at, head, &upload), head, (prompt, asked)).await
+    }
+
+    /// Records a request and answers it as its marker asks.
+    async fn play(
+        &self,
+        provider: &dyn Provider,
+        visit: Visit,
+        head: &Parts,
+        (prompt, asked): (Prompt, Asked),
+    ) -> Result<Response<Body>, Reset> {
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
-        let (prompt, asked) = upload.understand(form);
-        let exchange = Exchange::new(sequence, prompt);
-        let visit = visit(at, head, &upload);
+        let exchange = Exchange::new(sequence, prompt, head.uri.to_string());
         match asked {
             Ok(marker) => {
                 let behaviour = {
@@ -158,10 +180,7 @@ impl Upload {
         }
         match Prompt::parse(&self.bytes, form) {
             Ok(prompt) => {
-                let asked = Marker::of_prompt(&prompt.text).map_err(|unknown| {
-                    let label = "gateway_unknown_marker";
-                    (label, Problem::Test(label, unknown.message()))
-                });
+                let asked = marker(&prompt.text);
                 (prompt, asked)
             }
             Err(malformed) => {
@@ -172,9 +191,17 @@ impl Upload {
     }
 }
 
+fn marker(text: &str) -> Asked {
+    Marker::of_prompt(text).map_err(|unknown| {
+        let label = "gateway_unknown_marker";
+        (label, Problem::Test(label, unknown.message()))
+    })
+}
+
 fn visit(at: Instant, head: &Parts, upload: &Upload) -> Visit {
     Visit {
         at,
+        method: head.method.to_string(),
         path: head.uri.path().to_owned(),
         body_hash: fnv1a(&upload.bytes),
         body_length: upload.bytes.len(),
@@ -194,8 +221,12 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 fn asked_drill(head: &Parts) -> Option<String> {
+    query(head, "drill")
+}
+
+fn query(head: &Parts, wanted: &str) -> Option<String> {
     let query = head.uri.query().unwrap_or_default();
-    form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "drill").map(|(_, id)| id.into_owned())
+    form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
 }
 
 /// No such path, or not with this method.

@@ -17,6 +17,7 @@ type Drill = BTreeMap<String, Vec<Visit>>;
 /// One request, recorded when its body had arrived; its time is that of its head.
 pub struct Visit {
     pub at: Instant,
+    pub method: String,
     pub path: String,
     pub body_hash: u64,
     pub body_length: usize,
@@ -77,6 +78,7 @@ impl Stats {
         json!({
             "attempt": attempt,
             "at_ms": self.ms(visit.at),
+            "method": visit.method,
             "path": visit.path,
             "played": visit.played,
             "body_hash": format!("{:016x}", visit.body_hash),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{ANTHROPIC, OPENAI, Reply, ask, post, prompt, shared};
+use crate::client::{ANTHROPIC, Ending, Line, OPENAI, Reply, ask, get, post, prompt, shared};
 
 const ANSWER: &str = "The gateway answers: all is well, 世界é";
 
@@ -185,4 +185,45 @@ fn a_body_that_is_no_request_is_refused_in_the_shape_of_the_provider() {
 #[test]
 fn it_listens_on_loopback_only() {
     assert!(shared().starts_with("127.0.0.1:"));
+}
+
+#[test]
+fn any_method_may_ask_and_says_so_in_its_query_or_its_body() {
+    let any = |method: &str, path: &str, body: &str| {
+        let mut line = Line::open();
+        line.send(method, path, &[("x-drill-id", "any")], body.as_bytes());
+        line.receive().expect("a response").status
+    };
+    assert_eq!(any("GET", "/any?q=%23%5B503,ok%5D", ""), 503);
+    assert_eq!(any("DELETE", "/any?q=%23%5B503,ok%5D", ""), 200);
+    assert_eq!(any("PUT", "/any", "not JSON #[418]"), 418);
+    assert_eq!(any("PATCH", "/any?q=hello", "#[418]"), 200);
+    assert_eq!(any("GET", "/any?q=%23%5Bnope%5D", ""), 400);
+    let stats = get("/__stats?drill=any").json();
+    let requests = &stats["drills"]["any"]["behaviours"]["503,ok"]["requests"];
+    assert_eq!([&requests[0]["method"], &requests[1]["method"]], ["GET", "DELETE"]);
+}
+
+#[test]
+fn any_answers_a_stream_where_its_query_asks_for_one() {
+    let reply = get("/any?q=%23%5Bsse-cut=2%5D&stream=true");
+    assert_eq!((reply.deltas().len(), reply.ending), (2, Ending::Cut));
+}
+
+#[test]
+fn a_body_is_cut_before_the_length_it_announced() {
+    for bytes in [0, 17] {
+        let reply = get(&format!("/any?q=%23%5Bcut={bytes}%5D"));
+        let announced: usize = reply.header("content-length").and_then(|text| text.parse().ok()).expect("a length");
+        assert!(announced > 100);
+        assert_eq!((reply.status, reply.ending), (200, Ending::Cut));
+    }
+}
+
+#[test]
+fn a_redirect_leads_back_to_its_own_address_once() {
+    let address = "/any?q=%23%5Bredirect,503%5D&x=1";
+    let reply = get(address);
+    assert_eq!((reply.status, reply.header("location")), (307, Some(address)));
+    assert_eq!(get(address).status, 503);
 }
