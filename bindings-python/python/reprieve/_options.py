@@ -37,6 +37,7 @@ class Meter(Protocol):
 
     def hidden(self) -> int:
         """How often the client has retried by itself within the attempt that has just ended."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,12 @@ HOLDERS = ("usage", "usage_metadata", "usageMetadata")
 # Gemini counts what it thought beside what it said; the others count it in.
 THOUGHTS = ("thoughts_token_count", "thoughtsTokenCount")
 # Tokens read from a cache: OpenAI and Gemini count them into the tokens read, ...
-CACHED_WITHIN = ("prompt_tokens_details", "input_tokens_details", "cached_content_token_count", "cachedContentTokenCount")
+CACHED_WITHIN = (
+    "prompt_tokens_details",
+    "input_tokens_details",
+    "cached_content_token_count",
+    "cachedContentTokenCount",
+)
 CACHED_FIELD = ("cached_tokens",)
 # ... Anthropic and Bedrock beside them, and what they write into one as well.
 CACHED_BESIDE = ("cache_read_input_tokens", "cacheReadInputTokens")

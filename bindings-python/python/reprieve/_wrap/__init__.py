@@ -94,7 +94,7 @@ def _adapter_of(client: object) -> Any:
 
 def _same_kind(client: object, other: object, target: str) -> object:
     kind = type(client)
-    if not isinstance(other, kind) or getattr(type(other), "__reprieve__", False):
+    if getattr(type(other), "__reprieve__", False) or f"{type(other)}" != f"{kind}":  # boto3 makes a class per client
         raise ConfigError(
             f"clients.{target}", f"a {type(other).__qualname__}", f"a {kind.__qualname__} that is not wrapped, as here"
         )

@@ -60,7 +60,9 @@ def _rate(field: str, row: object) -> Rate:
     given = cast("Mapping[str, Any]", row)
     for name, value in given.items():
         if name not in (*NUMBERS, "currency"):
-            raise ConfigError(f"{field}.{name}", repr(value), f"no such field; there are {', '.join(NUMBERS)}, currency")
+            raise ConfigError(
+                f"{field}.{name}", repr(value), f"no such field; there are {', '.join(NUMBERS)}, currency"
+            )
     numbers = {name: _number(f"{field}.{name}", given[name]) for name in NUMBERS if given.get(name) is not None}
     for name in ("input", "output"):
         if name not in numbers:

@@ -45,7 +45,7 @@ class Plan:
 
     @property
     def reading(self) -> Bound:
-        """The owner for requests that only read (GET): they may be repeated whatever the policy says of side effects."""
+        """For requests that only read (GET): they may be repeated whatever the policy says of side effects."""
         if self._readonly is None:
             policy = self.owner.policy.replace(side_effects="idempotent")
             self._readonly = Bound(policy, replace(self.owner._options, guards=self.owner.guards))
@@ -231,6 +231,13 @@ def refuse_retries(field: str, value: object) -> None:
         "0 (one attempt) on a wrapped client, because its retries are its policy's: set max_attempts in the policy, "
         "or wrap another client with another policy",
     )
+
+
+def named_like(base: type, made: type) -> type:
+    """The class under the name of the one that it stands for."""
+    made.__module__, made.__name__, made.__qualname__ = base.__module__, base.__name__, base.__qualname__
+    made.__doc__ = base.__doc__
+    return made
 
 
 def module_of(package: str) -> Any:

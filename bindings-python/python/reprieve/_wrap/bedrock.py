@@ -5,22 +5,24 @@ Retry modes and handlers of the user's own on `client.meta.events` stay as they 
 nothing to say any more.
 """
 
+# The SDK is not imported here: its objects are of any type.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import copy
-from typing import Any, cast
+from typing import Any
 
 from .._current import Attempt, current_attempt
 from .._errors import ConfigError
 from .._usage import holder_of
-from ._wrapping import CALL, ClientCall, Plan, in_range, module_of
+from ._wrapping import CALL, ClientCall, Plan, in_range, module_of, named_like
 
 LOW, HIGH = (1, 42), 2
 SERVICE = "bedrock-runtime"
 # invoke_model answers a body that only the user reads, and tells its tokens in headers.
 INPUT_TOKENS, OUTPUT_TOKENS = "x-amzn-bedrock-input-token-count", "x-amzn-bedrock-output-token-count"
-
-_classes: dict[type, type] = {}
 
 
 def wrapped(client: Any, plan: Plan) -> Any:
@@ -55,35 +57,27 @@ def _copied(client: Any, class_of: Any) -> Any:
 
 
 def _client_class(base: Any) -> type:
-    if base not in _classes:
+    class Wrapped(base):  # type: ignore[misc]
+        __reprieve__ = True
+        _reprieve: Plan
 
-        class Wrapped(base):  # type: ignore[misc]
-            __reprieve__ = True
-            _reprieve: Plan
+        def _make_api_call(self, operation_name: str, api_params: dict[str, Any]) -> Any:
+            call = BedrockCall(self._reprieve, self._reprieve.owner, api_params.get("modelId"))
 
-            def _make_api_call(self, operation_name: str, api_params: dict[str, Any]) -> Any:
-                call = BedrockCall(self._reprieve, self._reprieve.owner, api_params.get("modelId"))
+            def send(client: Any, request: dict[str, Any], _attempt: Attempt) -> Any:
+                return base._make_api_call(client, operation_name, request)
 
-                def send(client: Any, request: dict[str, Any], _attempt: Attempt) -> Any:
-                    return base._make_api_call(client, operation_name, request)
+            return call.run(send, api_params, client=self)
 
-                return call.run(send, api_params, client=self)
-
-        Wrapped.__module__, Wrapped.__name__, Wrapped.__qualname__ = base.__module__, base.__name__, base.__qualname__
-        Wrapped.__doc__ = base.__doc__
-        _classes[base] = Wrapped
-    return _classes[base]
+    return named_like(base, Wrapped)
 
 
 def _endpoint_class(base: Any) -> type:
-    if base not in _classes:
+    class Quiet(base):  # type: ignore[misc]
+        def _needs_retry(self, *_args: Any, **_kwargs: Any) -> bool:
+            return False
 
-        class Quiet(base):  # type: ignore[misc]
-            def _needs_retry(self, *_args: Any, **_kwargs: Any) -> bool:
-                return False
-
-        _classes[base] = Quiet
-    return _classes[base]
+    return named_like(base, Quiet)
 
 
 class BedrockCall(ClientCall):
@@ -133,5 +127,5 @@ class _Session:
 def _numbers(timeout: Any) -> tuple[float | None, float | None]:
     if isinstance(timeout, (int, float)):
         return timeout, timeout
-    connect, read = cast("Any", timeout).connect_timeout, timeout.read_timeout
+    connect, read = timeout.connect_timeout, timeout.read_timeout
     return (connect if isinstance(connect, (int, float)) else None, read if isinstance(read, (int, float)) else None)

@@ -5,6 +5,10 @@ Outside of the policy, as the SDK makes them: uploads and downloads of files, li
 come with a client of their own (`interactions`, `agents` and the like).
 """
 
+# The SDK is not imported here: its objects are of any type.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import json
@@ -15,7 +19,18 @@ from typing import Any, cast
 
 from .._current import Attempt
 from .._errors import ConfigError
-from ._wrapping import CALL, ClientCall, Plan, heard, heard_async, in_range, lowered, module_of, refuse_retries
+from ._wrapping import (
+    CALL,
+    ClientCall,
+    Plan,
+    heard,
+    heard_async,
+    in_range,
+    lowered,
+    module_of,
+    named_like,
+    refuse_retries,
+)
 
 LOW, HIGH = (3, 0), 4
 #: Where the name of a model is in a path; it is part of the request that `prepare` sees.
@@ -51,19 +66,13 @@ def quiet(client: Any) -> Any:
     raise ConfigError(
         "clients",
         f"a {type(client).__qualname__}",
-        "no client for google-genai: give `targets` functions of your own, or change the model for a target in `prepare`",
+        "no client for google-genai: give `targets` functions of your own, or change the model in `prepare`",
     )
 
 
 def _derived(thing: Any, class_of: Any) -> Any:
     made = object.__new__(class_of(type(thing)))
     made.__dict__.update(thing.__dict__)
-    return made
-
-
-def _named(base: type, made: type) -> type:
-    made.__module__, made.__name__, made.__qualname__ = base.__module__, base.__name__, base.__qualname__
-    made.__doc__ = base.__doc__
     return made
 
 
@@ -76,7 +85,7 @@ def _client_class(base: Any) -> type:
             def __del__(self) -> None:
                 """The connections are shared: they close with the client that was wrapped, or by `close`."""
 
-        _classes[base] = _named(base, Wrapped)
+        _classes[base] = named_like(base, Wrapped)
     return _classes[base]
 
 
@@ -87,7 +96,7 @@ def _quiet_class(base: Any) -> type:
             def __del__(self) -> None:
                 """As above."""
 
-        _classes[base] = _named(base, Wrapped)
+        _classes[base] = named_like(base, Wrapped)
     return _classes[base]
 
 
@@ -120,7 +129,7 @@ def _api_class(base: Any) -> type:
             def __del__(self) -> None:
                 """As above."""
 
-        _classes[base] = _named(base, Wrapped)
+        _classes[base] = named_like(base, Wrapped)
     return _classes[base]
 
 

@@ -4,6 +4,10 @@ A wrapped client is a copy, made by the SDK's own `copy`, whose class is derived
 the policy, and `copy` and `with_options` hand the plan on. Streams, raw responses, pages and helpers call `request`.
 """
 
+# The SDK is not imported here: its objects are of any type.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import copy
@@ -15,7 +19,18 @@ from typing import Any, NamedTuple, cast
 from .._current import Attempt
 from .._errors import ConfigError
 from .._usage import holder_of
-from ._wrapping import CALL, ClientCall, Plan, heard, heard_async, in_range, lowered, module_of, refuse_retries
+from ._wrapping import (
+    CALL,
+    ClientCall,
+    Plan,
+    heard,
+    heard_async,
+    in_range,
+    lowered,
+    module_of,
+    named_like,
+    refuse_retries,
+)
 
 
 class Sdk(NamedTuple):
@@ -64,9 +79,7 @@ def _wrapped_class(base: type) -> type:
     """The client's class with `request` under a policy; the same name, so that it reads like the one it stands for."""
     if base not in _classes:
         awaited = inspect.iscoroutinefunction(cast("Any", base).request)
-        made = _classes[base] = _async(base) if awaited else _sync(base)
-        made.__module__, made.__name__, made.__qualname__ = base.__module__, base.__name__, base.__qualname__
-        made.__doc__ = base.__doc__
+        _classes[base] = named_like(base, _async(base) if awaited else _sync(base))
     return _classes[base]
 
 
@@ -146,11 +159,12 @@ def _async(base: Any) -> type:
 def _derived(client: Any, make: Callable[..., Any], options: dict[str, Any]) -> Any:
     """What `copy` and `with_options` answer: wrapped as well."""
     plan, retries = client._reprieve, options.get("max_retries")
-    given = plan is not None and isinstance(retries, int)
-    if given and retries != 0:
-        refuse_retries("max_retries", retries)
+    if plan is not None and isinstance(retries, int):
+        if retries != 0:
+            refuse_retries("max_retries", retries)
+        plan = plan.once()
     derived = make(**options)
-    derived._reprieve = plan.once() if given else plan
+    derived._reprieve = plan
     return derived
 
 
@@ -161,7 +175,9 @@ def _call(plan: Plan, options: Any) -> tuple[StainlessCall, dict[str, Any] | Non
             refuse_retries("max_retries", options.max_retries)
         plan = plan.once()
     body = options.json_data
-    seen = cast("dict[str, Any]", body) if isinstance(body, dict) and all(isinstance(key, str) for key in body) else None
+    seen = (
+        cast("dict[str, Any]", body) if isinstance(body, dict) and all(isinstance(key, str) for key in body) else None
+    )
     safe = options.method.lower() in ("get", "head", "options")
     owner = plan.reading if safe else plan.owner
     return StainlessCall(plan, owner, (seen or {}).get("model")), seen
@@ -181,9 +197,7 @@ class StainlessCall(ClientCall):
         return super().usage(value)
 
 
-def _prepared(
-    client: Any, call: ClientCall, options: Any, body: Any, request: dict[str, Any], attempt: Attempt
-) -> Any:
+def _prepared(client: Any, call: ClientCall, options: Any, body: Any, request: dict[str, Any], attempt: Attempt) -> Any:
     """The options of one attempt: a copy with its timeouts, its key, and the request as it is now."""
     prepared = copy.copy(options)
     sdk = module_of(_sdk_of(client).package)
