@@ -50,6 +50,8 @@ no-node:
 # The compiler checks both engines against what the driver asks for: they have to be there.
 check-js: node
 	cd $(NODE) && npx tsc
+	cd $(NODE) && npx biome check . ../bindings-wasm/build.mjs ../bindings-wasm/entry ../bindings-wasm/smoke/*.mjs ../tests/browser \
+	    ../tests/drill/browser ../tests/drill/js ../tests/drill/node ../tests/drill/*.mjs ../tests/identity/*.mjs ../tests/js
 
 test-rust:
 	$(PYTHON) tests/vectors/derive.py --check

@@ -9,8 +9,8 @@ import "./scripts/native.mjs";
 const DIST = `${NODE}dist/`;
 const entry = (...names) => names.map((name) => `${NODE}entry/${name}.ts`);
 const wasmEntry = (...names) => names.map((name) => `${WASM}entry/${name}.ts`);
-const inNode = entry("index", "native", "wasm", "testing");
-const elsewhere = wasmEntry("index", "workerd", "edge-light", "testing");
+const inNode = entry("index", "native", "wasm", "testing", "context");
+const elsewhere = wasmEntry("index", "workerd", "edge-light", "testing", "context");
 
 rmSync(DIST, { recursive: true, force: true });
 await modules(`${DIST}wasm/`, elsewhere);

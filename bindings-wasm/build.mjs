@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { deflateRawSync } from "node:zlib";
 
-import { commonJs, modules, types } from "../bindings-node/scripts/bundle.mjs";
+import { commonJs, modules, types, vendored } from "../bindings-node/scripts/bundle.mjs";
 import { asEngineTypes, cargo, optimize, run, TARGET, WASM } from "../bindings-node/scripts/run.mjs";
 
 const GEN = `${WASM}gen/`;
@@ -33,16 +33,24 @@ run(`${TARGET}debug/reprieve-wasm-tool`, [`${TARGET}${TRIPLE}/wasm/reprieve_wasm
 optimize(`${GEN}engine_bg.wasm`, `${GEN}engine.wasm`);
 
 const written = asEngineTypes(readFileSync(`${GEN}engine.d.ts`, "utf8"));
-writeFileSync(`${GEN}engine_bg.d.ts`, `${written}export function __wbg_set_wasm(exports: WebAssembly.Exports): void;\n`);
+writeFileSync(
+  `${GEN}engine_bg.d.ts`,
+  `${written}export function __wbg_set_wasm(exports: WebAssembly.Exports): void;\n`,
+);
 const module = readFileSync(`${GEN}engine.wasm`);
 const deflated = deflateRawSync(module, { level: 9 }).toString("base64");
 writeFileSync(`${GEN}inlined.js`, `export const deflated = "${deflated}";\nexport const size = ${module.length};\n`);
 writeFileSync(`${GEN}inlined.d.ts`, "export declare const deflated: string;\nexport declare const size: number;\n");
 
+await vendored("inflateSync", "fflate", `${GEN}inflate.js`);
+const inflated =
+  "export declare function inflateSync(data: Uint8Array, options: { out: Uint8Array }): Uint8Array<ArrayBuffer>;\n";
+writeFileSync(`${GEN}inflate.d.ts`, inflated);
+
 const DIST = `${WASM}dist/`;
 const entry = (...names) => names.map((name) => `${WASM}entry/${name}.ts`);
-const everywhere = entry("index", "slim", "workerd", "edge-light", "testing");
-const inNode = entry("index", "slim-node", "testing");
+const everywhere = entry("index", "slim", "workerd", "edge-light", "testing", "context");
+const inNode = entry("index", "slim-node", "testing", "context");
 
 rmSync(DIST, { recursive: true, force: true });
 await modules(DIST, everywhere);

@@ -49,12 +49,15 @@ export class Attempt {
   private _controller: AbortController | undefined = undefined;
   /** @internal */
   _stop: (() => void) | undefined = undefined;
+  /** @internal What fails now fails in an answer that had begun. */
+  declare _inAnswer?: boolean;
   private _watches = false;
   private _cutBy: unknown[] | undefined = undefined;
 
   /** @internal */
   constructor(
-    private readonly _facts: Facts,
+    /** @internal */
+    readonly _facts: Facts,
     private readonly _maker: Maker,
     /** @internal */
     readonly _fn: AttemptFunction<unknown>,
@@ -111,6 +114,7 @@ export class Attempt {
   get signal(): AbortSignal {
     if (!this._controller) {
       this._controller = new AbortController();
+      bySignal.set(this._controller.signal, this);
       if (this._cutBy) this._controller.abort(this._cutBy[0]);
     }
     return this._controller.signal;
@@ -142,17 +146,13 @@ export class Attempt {
   /** @internal Runs the function; the promise tells what `ended` makes of how it went. Late answers are dropped. */
   _start(): Promise<unknown> {
     let value: unknown;
-    const outer = inside;
-    inside = this;
     try {
       // A promise as it is; a thenable, whatever it does, made one.
-      value = Promise.resolve(around ? around.run(this, this._fn, this) : this._fn(this));
+      value = Promise.resolve(during(this, this._fn));
     } catch (error) {
-      inside = outer;
       this._over = true;
       return Promise.resolve(this._maker._ended(this, FAILED, error));
     }
-    inside = outer;
     return new Promise((resolve) => {
       this._resolve = resolve;
       (value as Promise<unknown>).then(
@@ -194,7 +194,8 @@ export class Attempt {
     this._cancel(this._signal?.reason);
   }
 
-  private _end(how: How, value: unknown): void {
+  /** @internal It has left the list, and ends. */
+  _end(how: How, value: unknown): void {
     this._over = true;
     if (this._watches) unwatch(this._signal as AbortSignal, this);
     try {
@@ -215,12 +216,31 @@ export interface Context {
   run<R>(attempt: Attempt, fn: (attempt: Attempt) => R, argument: Attempt): R;
 }
 
+const bySignal = new WeakMap<AbortSignal, Attempt>();
+
+/** The attempt under way that this signal is of. */
+export function attemptOf(signal: AbortSignal | undefined): Attempt | undefined {
+  const attempt = signal && bySignal.get(signal);
+  return attempt?._over ? undefined : attempt;
+}
+
 let inside: Attempt | undefined;
 let around: Context | undefined;
 
 /** Makes attempts visible through this from now on, or with `undefined` only until the first `await` of a function. */
 export function setContext(context: Context | undefined): void {
   around = context;
+}
+
+/** Calls the function, which sees that it is part of the attempt. */
+export function during<T>(attempt: Attempt, fn: AttemptFunction<T>): T {
+  const outer = inside;
+  inside = attempt;
+  try {
+    return around ? around.run(attempt, fn, attempt) : fn(attempt);
+  } finally {
+    inside = outer;
+  }
 }
 
 /**

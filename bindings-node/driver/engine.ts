@@ -22,6 +22,12 @@ export interface Engine {
   kinds(): string;
   /** What a stop reason says to whoever is on call. */
   says(reason: string): string;
+  /** What one event of a stream (JSON) is: `held`, `content`, `end`, `content_end` or `error`. */
+  streamItem(event: string): string;
+  /** A stream of such events (JSON) ends with one that says so; without it, it was cut. */
+  streamFinishes(event: string): boolean;
+  /** A timeline of records (a JSON list of lines), for people. */
+  timeline(traceId: string, lines: string): string;
   /** The text, masked; `off` is a JSON list of the sets to leave. */
   mask(text: string, off: string): string;
   /** A duration in nanoseconds: text with a unit, or a number of `unitNs`. */

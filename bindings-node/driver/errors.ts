@@ -21,7 +21,7 @@ type ErrorClass = new (...args: never[]) => Error;
  * Names a class, and lets `instanceof` go by a brand: two copies of the package may be loaded in one program (ESM and
  * CommonJS, a bundle). A class that extends one of these is told apart as usual.
  */
-function branded<C extends ErrorClass>(name: string, made: C): C {
+export function branded<C extends ErrorClass>(name: string, made: C): C {
   const brand = Symbol.for(`reprieve.${name}`);
   Object.defineProperties(made.prototype, { name: { value: name }, [brand]: { value: true } });
   const { [Symbol.hasInstance]: usual } = Function.prototype;

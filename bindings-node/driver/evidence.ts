@@ -30,12 +30,12 @@ const MOST_HEADERS = 200;
 const LARGEST = 1 << 20;
 
 /** What is known of a thrown value, as JSON for the core. */
-export function evidenceOf(error: unknown, began?: number): string {
-  return evidenceJson(factsOf(error, began));
+export function evidenceOf(error: unknown, began?: number, inAnswer?: boolean): string {
+  return evidenceJson(factsOf(error, began, inAnswer));
 }
 
 /** The same as an object. A trace that ended before `began` is another call's. */
-export function factsOf(error: unknown, began = 0): Record<string, unknown> {
+export function factsOf(error: unknown, began = 0, inAnswer = false): Record<string, unknown> {
   const chain = chainOf(error);
   const of = <T>(read: (link: unknown) => T | undefined): T | undefined => {
     for (const link of chain) {
@@ -50,7 +50,8 @@ export function factsOf(error: unknown, began = 0): Record<string, unknown> {
     message: messageOf(error),
     os_code: of(osCode),
     inner_trace: of((link) => {
-      const trace = attached(link);
+      // A client's error keeps the headers of the response that an inner call gave up on.
+      const trace = attached(link) ?? attached(get(link, "headers"));
       return trace && trace._endedAt >= began ? trace.traceId : undefined;
     }),
     wall_now_ms: clock.wall(),
@@ -58,7 +59,7 @@ export function factsOf(error: unknown, began = 0): Record<string, unknown> {
   };
   if ([...typesOf(chain[0]), get(error, "code")].some((name) => CANCELLED.test(String(name))))
     evidence.cancelled = true;
-  if (of((link) => CUT.exec(messageOf(link)))) evidence.in_stream = true;
+  if (inAnswer || of((link) => CUT.exec(messageOf(link)))) evidence.in_stream = true;
   return evidence;
 }
 

@@ -1,4 +1,5 @@
 /** What the machine is told of a failed attempt: its evidence, or the failure and what the user's functions say of it. */
+import type { Attempt } from "./attempt.js";
 import { evidenceOf } from "./evidence.js";
 import { classified, Failure, kindRow } from "./failure.js";
 import { asked } from "./faults.js";
@@ -7,9 +8,9 @@ import { engine } from "./load.js";
 import type { Bound } from "./policy.js";
 import type { CallOptions } from "./types.js";
 
-/** The outcome as JSON. `n` counts attempts on the target; `began` is when this one did. */
-export function outcomeOf(owner: Bound, error: unknown, began: number, n: () => number): string {
-  const evidence = evidenceOf(error, began);
+/** The outcome of an attempt as JSON; `n` counts those on its target. */
+export function outcomeOf(owner: Bound, error: unknown, attempt: Attempt, n: () => number): string {
+  const evidence = evidenceOf(error, attempt._began(), attempt._inAnswer);
   const { classify, retryIf, backoff } = owner._options;
   if (!classify && !retryIf && !backoff) return `{"evidence":${evidence}}`;
   const failure = judged(owner, error, evidence);

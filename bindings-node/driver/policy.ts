@@ -1,5 +1,5 @@
 /** `Policy`: what is configured, and every way to run a function under it. */
-import { Attempt, type AttemptFunction, currentAttempt, type Facts, type How, OK } from "./attempt.js";
+import { Attempt, type AttemptFunction, attemptOf, currentAttempt, type Facts, type How, OK } from "./attempt.js";
 import { clock } from "./clock.js";
 import type { EnginePolicy } from "./engine.js";
 import { ConfigError } from "./errors.js";
@@ -79,7 +79,13 @@ export class Bound {
       refuseOther(fn);
       // On the happy path the first attempt is made with one object and a place in the list of deadlines; whatever
       // else a call needs is made when it fails.
-      const early = this._isPlain() && !clock.sleep && !signal?.aborted && !currentAttempt() && this._isCalm();
+      const early =
+        this._isPlain() &&
+        !clock.sleep &&
+        !signal?.aborted &&
+        !(signal && attemptOf(signal)) &&
+        !currentAttempt() &&
+        this._isCalm();
       if (!early) {
         const owner = signal === this._signal ? this : new Bound(this.policy, this._options, signal);
         return perform(owner, fn) as Promise<Awaited<T>>;
@@ -128,6 +134,10 @@ export class Bound {
 
 function refuseOther(fn: unknown): void {
   if (typeof fn !== "function") throw new ConfigError("fn", String(fn), "a function");
+  const { [Symbol.toStringTag]: tag, name } = fn as { [Symbol.toStringTag]?: string; name?: string };
+  if (tag?.endsWith("GeneratorFunction")) {
+    throw new ConfigError("fn", `the generator function ${name}`, "a function: use retryStream");
+  }
 }
 
 /** A policy's first attempt, and what else its calls ask it for. */

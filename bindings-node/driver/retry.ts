@@ -27,7 +27,8 @@ export function retry<T>(
   }
 }
 
-function policyOf(policy: Bound | PolicyFields | undefined): Bound {
+/** The policy of fields: a literal is read once. */
+export function policyOf(policy: Bound | PolicyFields | undefined): Bound {
   if (policy instanceof Bound) return policy;
   if (policy === undefined) {
     standard ??= new Policy();

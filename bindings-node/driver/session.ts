@@ -5,8 +5,10 @@
 import {
   Attempt,
   type AttemptFunction,
+  attemptOf,
   CANCELLED,
   currentAttempt,
+  type Facts,
   type How,
   type Maker,
   OK,
@@ -35,10 +37,11 @@ export class Session implements Maker {
   readonly _call: EngineCall;
   readonly _signal: AbortSignal | undefined;
   readonly _run: Run | undefined;
+  protected readonly _outer: Attempt | undefined;
   readonly _events: CallEvent[] = [];
   private readonly _guards: Guards | undefined;
   private readonly _ids: Ids;
-  private readonly _recorded: boolean;
+  protected readonly _recorded: boolean;
   private readonly _heard: boolean;
   private readonly _waker = (): void => this._wake();
   private _value: unknown;
@@ -51,21 +54,25 @@ export class Session implements Maker {
 
   /** `watched`: by a handle, which tells all. `first`: an attempt that was made already, and did not succeed. */
   constructor(
-    private readonly _owner: Bound,
+    protected readonly _owner: Bound,
     private readonly _fn: AttemptFunction<unknown>,
     watched: boolean,
     first?: Attempt,
   ) {
     const { _options: options } = _owner;
-    const outer = currentAttempt();
-    this._signal = first ? first._signal : _owner._signal;
+    const given = first ? first._signal : _owner._signal;
+    const outer = attemptOf(given) ?? currentAttempt();
+    this._outer = outer;
+    // An outer attempt that is abandoned takes the inner call with it.
+    const bounded = outer && _owner.policy._known()._nested === "bounded";
+    this._signal = given ?? (bounded ? outer.signal : undefined);
     this._run = options.run ?? outer?.run;
     this._guards = _owner._guardSet();
     this._recorded = watched || !!options.sink || !!this._run;
     this._heard = watched || !!options.onEvent;
     this._ids = first?._ids ?? new Ids(options.traceId, options.idempotencyKey);
     if (options.seed !== undefined) this._ids._seed = `${options.seed}`;
-    this._call = ask(() => this._made(outer, first));
+    this._call = ask(() => this._made(first));
     this._run?._wakers.add(this._waker);
   }
 
@@ -87,7 +94,7 @@ export class Session implements Maker {
       _isLast: this._call.isLast(),
     };
     const fn = this._owner._options.targets?.[facts._target] ?? this._fn;
-    this._inFlight = new Attempt(facts, this, fn, this._signal)._starts(arrive());
+    this._inFlight = this._new(facts, fn);
     this._inFlight._ids = this._ids;
     return this._inFlight._start() as Promise<Action>;
   }
@@ -129,10 +136,14 @@ export class Session implements Maker {
   /** The value; throws the error of a call that failed. Nobody asks the machine after this. */
   _finish(action: Action): unknown {
     const failed = action.kind === "done" ? undefined : this._giveUp(action);
-    // A wasm machine lies in memory that no garbage collector sees.
-    (this._call as { free?(): void }).free?.();
+    this._free();
     if (failed) throw failed.error;
     return this._value;
+  }
+
+  /** A wasm machine lies in memory that no garbage collector sees. */
+  _free(): void {
+    (this._call as { free?(): void }).free?.();
   }
 
   /** The end as a value. */
@@ -181,8 +192,13 @@ export class Session implements Maker {
 
   // --- inside ---
 
-  private _made(outer: Attempt | undefined, first: Attempt | undefined): EngineCall {
+  protected _new(facts: Facts, fn: AttemptFunction<unknown>): Attempt {
+    return new Attempt(facts, this, fn, this._signal)._starts(arrive());
+  }
+
+  private _made(first: Attempt | undefined): EngineCall {
     const { _options: options, policy } = this._owner;
+    const { _outer: outer } = this;
     const { _native: native } = policy;
     const { _nested: nested } = policy._known();
     if (outer && nested === "refuse") throw new ConfigError("nested", nested, "no outer attempt, and there is one");
@@ -214,7 +230,7 @@ export class Session implements Maker {
     return this._cancelled !== undefined;
   }
 
-  private _outcome(attempt: Attempt, how: How, value: unknown): string {
+  protected _outcome(attempt: Attempt, how: How, value: unknown): string {
     if (how === OK) {
       this._value = value;
       const usage = this._recorded && usageOf(value);
@@ -225,7 +241,7 @@ export class Session implements Maker {
     const ours = how === TIMED_OUT;
     this._failed = { _error: value, _ours: ours };
     if (ours) return toJson({ failure: { kind: "timeout", message: (value as Error).message } });
-    return outcomeOf(this._owner, value, attempt._began(), () => this._call.attemptsOnTarget());
+    return outcomeOf(this._owner, value, attempt, () => this._call.attemptsOnTarget());
   }
 
   /** Hands records to the sink and events to the listener. */

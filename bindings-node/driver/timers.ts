@@ -21,7 +21,8 @@ export interface Timed {
   _settle?(): void;
 }
 
-const NEVER = Number.POSITIVE_INFINITY;
+/** No moment comes after it. */
+export const NEVER = Number.POSITIVE_INFINITY;
 
 const list: Timed[] = [];
 /** Takes back the timer that is armed. */

@@ -1,5 +1,6 @@
 /** A call's trace: its receipts and how it ended, kept beside the error that it throws. */
 import { chainOf } from "./chain.js";
+import { engine } from "./load.js";
 
 /** One record: the fields are the wire format's, the same in every language. */
 export type Receipt = Record<string, unknown>;
@@ -8,6 +9,9 @@ const traces = new WeakMap<object, Trace>();
 
 /** The records of a call that has ended, masked. */
 export class Trace {
+  /** Of a stream: the items that its consumer has had. */
+  declare delivered?: readonly unknown[];
+
   /** @internal */
   constructor(
     readonly traceId: string,
@@ -31,6 +35,11 @@ export class Trace {
   /** The `call_ended` record. */
   get ended(): Receipt | undefined {
     return this._records().find((record) => record.record);
+  }
+
+  /** A timeline for people: a line for each receipt, with its span of time drawn to scale. */
+  toString(): string {
+    return engine().timeline(this.traceId, this._lines);
   }
 
   private _records(): Receipt[] {

@@ -21,6 +21,12 @@ const COMMON = {
 /** What the driver keeps to itself is renamed, the same in every bundle. */
 const MANGLED = { mangleProps: /^_[a-z]/, mangleCache: {} };
 
+/** One name of an installed package, as a module of its own. */
+export async function vendored(name, from, outfile) {
+  const stdin = { contents: `export { ${name} } from "${from}";`, resolveDir: NODE };
+  await build({ ...COMMON, stdin, outfile, format: "esm", minify: true });
+}
+
 /** ES modules for browsers and edge runtimes, minified: `entries` is a list of files. */
 export async function modules(outdir, entries) {
   const external = ["./reprieve.wasm", "./reprieve.wasm?module", "node:*"];

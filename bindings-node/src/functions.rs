@@ -38,6 +38,21 @@ pub fn says(reason: String) -> &'static str {
 }
 
 #[napi(catch_unwind)]
+pub fn stream_item(event: String) -> &'static str {
+    reprieve::stream::item(&event).name()
+}
+
+#[napi(catch_unwind)]
+pub fn stream_finishes(event: String) -> bool {
+    reprieve::stream::finishes(&event)
+}
+
+#[napi(catch_unwind)]
+pub fn timeline(trace_id: String, lines: String) -> Result<String> {
+    wire::timeline(&trace_id, &lines).map_err(thrown)
+}
+
+#[napi(catch_unwind)]
 pub fn mask(text: String, off: String) -> Result<String> {
     wire::mask(&text, &off).map_err(thrown)
 }

@@ -349,6 +349,7 @@ export function suite(name: string): void {
       assert(error instanceof RetryExhausted);
       assert.deepEqual([error.cause, error.attempts, error.failure?.kind], [own, 3, "server_error"]);
       assert.equal(traceOf(error)?.receipts.length, 3);
+      assert.match(`${traceOf(error)}`, /^trace [0-9a-f]{32}\n {2}#1 primary {4}\|█[^|]{40}\| \w+ -> retry in /);
     });
 
     test("a chain falls back, with a function for each target", async () => {

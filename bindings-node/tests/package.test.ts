@@ -61,6 +61,17 @@ test("a packed package", async (t) => {
     assert.equal(play("reprieve/wasm"), "wasm fine 2");
     assert.equal(play("reprieve/wasm", "commonjs"), "wasm fine 2");
   });
+  await t.test("has attempts that are seen across an await, for who imports that", () => {
+    const code = `
+      import "reprieve/context";
+      import { currentAttempt, retry } from "reprieve";
+      await retry(async () => console.log(await null, currentAttempt()?.number));`;
+    const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", code], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+    assert.equal(stdout.trim(), "null 1");
+  });
   for (const [damage, does] of Object.entries<() => void>({
     "is no library": () => writeFileSync(file, "not a library"),
     "is cut short": () => truncateSync(file, whole.length - 100_000),

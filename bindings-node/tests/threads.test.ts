@@ -35,6 +35,9 @@ test("worker threads share a guard set", async () => {
   const { breakers } = guards.describe() as { breakers: Record<string, { half_open_in_ms: number }> };
   const left = breakers.primary?.half_open_in_ms ?? 0;
   assert(left > 29_000 && left <= 30_000, `half open in ${left} ms`);
-  await assert.rejects(policy.bind({ guards }).call(() => "fine"), CircuitOpen);
+  await assert.rejects(
+    policy.bind({ guards }).call(() => "fine"),
+    CircuitOpen,
+  );
   assert.throws(() => Guards.from("elsewhere-1"), /the token of a set that is in use in this process/);
 });

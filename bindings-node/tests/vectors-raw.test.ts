@@ -19,6 +19,7 @@ for (const [name, engine] of Object.entries(engines)) {
     },
     number: (one) => number(engine, one),
     policy: (one) => policy(engine, one),
+    stream: (one) => stream(engine, one),
   };
   for (const topic of topics) {
     test(`vectors, ${topic}, raw ${name}`, async (t) => {
@@ -29,7 +30,8 @@ for (const [name, engine] of Object.entries(engines)) {
 }
 
 function unplayable(topic: string, one: Case): string | undefined {
-  if (topic === "guard") return "a machine alone is not exported: it is met in a call, as the `call` cases with guards do";
+  if (topic === "guard")
+    return "a machine alone is not exported: it is met in a call, as the `call` cases with guards do";
   if (topic === "policy" && one.unit === "s") return "a bare number is a duration in milliseconds in JavaScript";
   if (one.rules?.some((rule: Case) => Object.keys(rule.when).length === 0)) {
     return "a rule without a condition: a policy, which holds the rules, refuses it";
@@ -52,6 +54,12 @@ function classify(engine: Engine, { evidence, rules = [], expect }: Case): void 
   check(expect, JSON.parse(engine.classify(JSON.stringify(evidence), holds)));
 }
 
+function stream(engine: Engine, { event, expect, finishes }: Case): void {
+  const text = typeof event === "string" ? event : JSON.stringify(event);
+  check(expect, engine.streamItem(text));
+  if (finishes !== undefined) check(finishes, engine.streamFinishes(text));
+}
+
 function delay(engine: Engine, one: Case): void {
   const [previous, wish] = [one.previous, one.retry_after].map((text) => (text ? ns(text) : undefined));
   const built = policyOf(engine, one);
@@ -67,7 +75,8 @@ function number(engine: Engine, { text, number, unit, expect }: Case): void {
     seen = { error: refused(error).allowed };
   }
   if (expect.error === undefined) check(expect, seen);
-  else if (!seen.error?.includes(expect.error)) throw new Differs(`expected ${expect.error}, saw ${JSON.stringify(seen)}`);
+  else if (!seen.error?.includes(expect.error))
+    throw new Differs(`expected ${expect.error}, saw ${JSON.stringify(seen)}`);
 }
 
 /** Read from JSON where a bare number is no duration, from an object where it is one in milliseconds. */

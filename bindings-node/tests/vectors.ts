@@ -133,13 +133,4 @@ export function verb(what: unknown): [word: string, body: unknown] {
   return one;
 }
 
-const VERBS = new Set([
-  "success",
-  "failure",
-  "evidence",
-  "call",
-  "snapshot",
-  "restore",
-  "report",
-  "run_cancel",
-]);
+const VERBS = new Set(["success", "failure", "evidence", "call", "snapshot", "restore", "report", "run_cancel"]);

@@ -128,6 +128,25 @@ pub fn says(reason: &str) -> &'static str {
     reprieve::StopReason::from_name(reason).map_or("the call ended", reprieve::StopReason::says)
 }
 
+/// What one event of a stream (JSON) is: `held`, `content`, `end`, `content_end` or `error`.
+#[pyfunction]
+pub fn stream_item(event: &str) -> &'static str {
+    reprieve::stream::item(event).name()
+}
+
+/// A stream of such events (JSON) ends with one that says so; without it, it was cut.
+#[pyfunction]
+pub fn stream_finishes(event: &str) -> bool {
+    reprieve::stream::finishes(event)
+}
+
+/// A timeline of records, for people.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "as PyO3 hands it over")]
+pub fn timeline(trace_id: &str, lines: Vec<String>) -> String {
+    reprieve::trace::timeline(trace_id, lines)
+}
+
 /// The text with personal data and secrets masked; `off` names the sets to leave.
 #[pyfunction]
 #[pyo3(signature = (text, off=Vec::new()))]

@@ -46,7 +46,9 @@ mod _native {
     #[pymodule_export]
     use super::call::Call;
     #[pymodule_export]
-    use super::failure::{Failure, classify, kinds, mask, parse_duration, says};
+    use super::failure::{
+        Failure, classify, kinds, mask, parse_duration, says, stream_finishes, stream_item, timeline,
+    };
     #[pymodule_export]
     use super::fast::{Retrying, current_frame, fast_now, set_fast};
     #[pymodule_export]

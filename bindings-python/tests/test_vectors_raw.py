@@ -79,6 +79,12 @@ def mask(case: Case) -> None:
         raise Differs(f"expected {case['expect']!r}, saw {seen!r}")
 
 
+def stream(case: Case) -> None:
+    event = case["event"] if isinstance(case["event"], str) else json.dumps(case["event"])
+    check(case["expect"], _native.stream_item(event))
+    check(case.get("finishes", _native.stream_finishes(event)), _native.stream_finishes(event))
+
+
 def unplayable(topic: str, case: Case) -> str | None:
     if topic == "guard":
         return "a machine alone is not exported: Python meets it in a call, as the `call` cases with guards do"
@@ -89,7 +95,15 @@ def unplayable(topic: str, case: Case) -> str | None:
     return None
 
 
-PLAY = {"call": call, "delay": delay, "policy": policy, "number": number, "classify": classify, "mask": mask}
+PLAY = {
+    "call": call,
+    "delay": delay,
+    "policy": policy,
+    "number": number,
+    "classify": classify,
+    "mask": mask,
+    "stream": stream,
+}
 
 
 @pytest.mark.parametrize("topic", sorted(topics()))

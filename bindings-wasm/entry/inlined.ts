@@ -1,11 +1,15 @@
-/** The engine of the inlined module: inflated and compiled when it is first asked for. */
+/**
+ * The engine of the inlined module: inflated and compiled when it is first asked for. By a library, because
+ * `DecompressionStream` would make the first use wait.
+ */
+
 import type { Engine } from "../../bindings-node/driver/engine.js";
+import { inflateSync } from "../gen/inflate.js";
 import { deflated, size } from "../gen/inlined.js";
 import { instantiate } from "./engine.js";
-import { inflate } from "./inflate.js";
 
 export function load(): Engine {
-  return instantiate(new WebAssembly.Module(inflate(decoded(), size)));
+  return instantiate(new WebAssembly.Module(inflateSync(decoded(), { out: new Uint8Array(size) })));
 }
 
 // Not by `Uint8Array.from(text, ...)`: that iterates, and is ten times slower; a page would stutter.

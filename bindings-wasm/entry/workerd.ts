@@ -1,8 +1,8 @@
 /** reprieve for workerd, where a module is imported: nothing may be compiled there. */
-import module from "./reprieve.wasm";
 
 import { setEngine } from "../../bindings-node/driver/load.js";
 import { instantiate } from "./engine.js";
+import module from "./reprieve.wasm";
 
 export * from "../../bindings-node/driver/index.js";
 

@@ -13,7 +13,10 @@ export async function serve(mounts) {
     const [prefix, folder] = mounts.find(([prefix]) => pathname.startsWith(prefix));
     const file = join(folder, normalize(pathname.slice(prefix.length)));
     if (!existsSync(file)) return response.writeHead(404).end();
-    response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "text/plain", "content-security-policy": POLICY });
+    response.writeHead(200, {
+      "content-type": TYPES[extname(file)] ?? "text/plain",
+      "content-security-policy": POLICY,
+    });
     createReadStream(file).pipe(response);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));

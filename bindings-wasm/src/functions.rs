@@ -26,6 +26,21 @@ pub fn says(reason: &str) -> String {
     wire::says(reason).into()
 }
 
+#[wasm_bindgen(js_name = streamItem)]
+pub fn stream_item(event: &str) -> String {
+    reprieve::stream::item(event).name().into()
+}
+
+#[wasm_bindgen(js_name = streamFinishes)]
+pub fn stream_finishes(event: &str) -> bool {
+    reprieve::stream::finishes(event)
+}
+
+#[wasm_bindgen]
+pub fn timeline(trace_id: &str, lines: &str) -> Result<String, JsError> {
+    wire::timeline(trace_id, lines).map_err(thrown)
+}
+
 #[wasm_bindgen]
 pub fn mask(text: &str, off: &str) -> Result<String, JsError> {
     wire::mask(text, off).map_err(thrown)

@@ -89,6 +89,7 @@
 //! - [`backoff`] and [`jitter`]: how long a wait is, and the frozen generator behind it.
 //! - [`failure`]: kinds, categories, and [`classify`](failure::classify).
 //! - [`guard`]: the machines that calls share; each takes `now` as an argument.
+//! - [`stream`]: what one event of a stream is: held back, content, the end, an error.
 //! - [`trace`]: receipts, the `call_ended` line, masking.
 //! - [`wire`]: the JSON that bindings and conformance vectors speak.
 //!
@@ -108,6 +109,7 @@ pub mod jitter;
 pub mod json;
 pub mod policy;
 mod span;
+pub mod stream;
 mod text;
 pub mod trace;
 pub mod wire;

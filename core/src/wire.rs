@@ -14,7 +14,7 @@ pub use machine::{Machine, Peers};
 pub use refused::Refused;
 pub use surface::{
     breaker_state, calm, classify as classify_json, delay, duration_of_number, duration_of_text, for_skill, kinds,
-    mask, moment, nanos, policy, report, run, says, take_transitions, texts,
+    mask, moment, nanos, policy, report, run, says, take_transitions, texts, timeline,
 };
 
 use crate::action::{Action, Outcome, Redeliver, Stop};

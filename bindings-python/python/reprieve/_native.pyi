@@ -9,7 +9,7 @@ from typing import Any, ClassVar, final
 
 from ._current import Ids
 from ._options import Caller
-from .types import ActionKind, Category, Disposition, Kind, RetryAfterSource
+from .types import ActionKind, Category, Disposition, Kind, RetryAfterSource, StreamItem
 
 __all__ = [
     "Action",
@@ -28,6 +28,9 @@ __all__ = [
     "parse_duration",
     "says",
     "set_fast",
+    "stream_finishes",
+    "stream_item",
+    "timeline",
 ]
 
 def now() -> int:
@@ -41,6 +44,15 @@ def classify(evidence: str, policy: Policy | None = None) -> Failure:
 
 def says(reason: str) -> str:
     """What a stop reason says to whoever is on call."""
+
+def stream_item(event: str) -> StreamItem:
+    """What one event of a stream (JSON) is: `held`, `content`, `end`, `content_end` or `error`."""
+
+def stream_finishes(event: str) -> bool:
+    """A stream of such events (JSON) ends with one that says so; without it, it was cut."""
+
+def timeline(trace_id: str, lines: Sequence[str]) -> str:
+    """A timeline of records, for people."""
 
 def mask(text: str, off: Sequence[str] = ...) -> str:
     """The text with personal data and secrets masked; `off` names the sets to leave. Raises `ConfigError`."""

@@ -47,24 +47,7 @@ class Trace:
 
     def __str__(self) -> str:
         """A line for each receipt, with its span of time drawn to scale."""
-        total = max([self.ended["elapsed_ms"] if self.ended else 0, 1])
-        width = 40
-        out = [f"trace {self.trace_id}"]
-        for r in self.receipts:
-            start = r["started_ms"] * width // total
-            length = max(1, r["latency_ms"] * width // total)
-            wait = (r["delay_ms"] or 0) * width // total if r["decision"] == "retry" else 0
-            bar = (" " * start + "█" * length + "·" * wait)[: width + 1].ljust(width + 1)
-            name = f"#{r['attempt']}" if r["attempt"] else "--"
-            what = r["kind"] or r["outcome"]
-            after = f" in {r['delay_ms'] / 1000:.3g} s" if r["delay_ms"] is not None else ""
-            why = f" ({r['reason']})" if r["reason"] and r["reason"] != r["kind"] else ""
-            out.append(f"{name:>4} {r['target']:<10.10} |{bar}| {what} -> {r['decision']}{after}{why}")
-        if self.ended:
-            e = self.ended
-            why = f" ({e['reason']})" if e["reason"] else ""
-            out.append(f" end {e['outcome']}{why}: {e['attempts']} attempts, {e['elapsed_ms'] / 1000:.3f} s")
-        return "\n".join(out)
+        return _native.timeline(self.trace_id, self.lines)
 
 
 def attach(error: BaseException, trace: Trace) -> None:

@@ -43,6 +43,7 @@ __all__ = [
     "ShedFields",
     "StopReason",
     "StreamFields",
+    "StreamItem",
     "TargetFields",
     "WhenFields",
     "Writable",
@@ -109,6 +110,9 @@ StopReason = Literal[
     "unsafe_to_repeat",
 ]
 """Why a call stopped."""
+
+StreamItem = Literal["held", "content", "end", "content_end", "error"]
+"""What one event of a stream is: nothing to show yet, content, the answer's end, both, or a failure."""
 
 Disposition = Literal["failed", "human"]
 """Who has a call that stopped: nobody, or a person."""

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::{Body, Evidence, sse};
+use super::{Body, Evidence, provider, sse};
 use crate::json::Json;
 
 /// Longer bodies are not parsed (DESIGN §4): 1 MiB.
@@ -148,6 +148,25 @@ impl<'d> ErrorBody<'d> {
     }
 }
 
+/// Whether an event of a stream is an error: it says so, holds one, or bears a code that is known. An event may be
+/// anything, so that what would do under an error status (a `code`, a `detail`) is not enough.
+pub(crate) fn is_error_event(event: &Json) -> bool {
+    let word = |path: &str| event.find(path).and_then(Json::as_str);
+    let fields = |path: &str| event.find(path).and_then(Json::as_map);
+    let holds =
+        |path| word(path).is_some_and(|text| !text.is_empty()) || fields(path).is_some_and(|map| !map.is_empty());
+    let known = |code: &str| provider::specific(code).or_else(|| provider::generic(code)).is_some();
+    let member = match event.as_map() {
+        Some([(name, Json::Map(_))]) => name.ends_with("Exception"),
+        _ => false,
+    };
+    member
+        || ["type", "object"].iter().any(|key| word(key) == Some("error"))
+        || word("type") == Some("response.failed")
+        || ["error", "response/error"].into_iter().any(holds)
+        || (word("message").is_some() && word("code").is_some_and(known))
+}
+
 /// The object itself, or the first of a list.
 fn object_of(value: &Json) -> Option<&Json> {
     match value {
@@ -164,5 +183,6 @@ fn map(value: &Json) -> Option<&Json> {
 /// Whether a top-level object says of itself that it is an error.
 fn says_error(map: &Json) -> bool {
     let text = |key: &str| map.get(key).and_then(Json::as_str);
-    ["error", "code", "__type"].iter().any(|key| text(key).is_some()) || text("type") == Some("error")
+    ["error", "code", "__type"].iter().any(|key| text(key).is_some())
+        || ["type", "object"].iter().any(|key| text(key) == Some("error"))
 }

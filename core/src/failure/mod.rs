@@ -14,6 +14,8 @@ mod sse;
 mod types;
 mod wire;
 
+pub(crate) use answer::{ending, finish_of};
+pub(crate) use body::is_error_event;
 pub use classify::classify;
 pub use kind::{Category, Kind, KindSet};
 

@@ -3,7 +3,9 @@
 mod event;
 pub mod mask;
 mod receipt;
+mod timeline;
 
 pub use event::Event;
 pub use mask::{Masks, mask};
 pub use receipt::{Decision, Ended, Ids, Receipt};
+pub use timeline::timeline;

@@ -98,6 +98,15 @@ pub fn says(reason: &str) -> &'static str {
     StopReason::from_name(reason).map_or("the call ended", StopReason::says)
 }
 
+/// A timeline of records (a JSON list of lines), for people.
+///
+/// # Errors
+/// What is no list of texts.
+pub fn timeline(trace_id: &str, lines: &str) -> Result<String, Refused> {
+    let lines = read("lines", lines, |at| at.items(At::words))?;
+    Ok(crate::trace::timeline(trace_id, lines))
+}
+
 /// The text, masked; `off` is a JSON list of the sets to leave.
 ///
 /// # Errors

@@ -1,0 +1,265 @@
+/**
+ * A call whose attempts answer streams. It may be tried again until its first content is there; from then on each item
+ * goes from the source to the consumer when the consumer asks for it.
+ */
+import { type Attempt, type AttemptFunction, type Facts, type How, OK } from "./attempt.js";
+import { clock } from "./clock.js";
+import type { Action } from "./failure.js";
+import { StreamError } from "./frames.js";
+import { alone, drive } from "./loop.js";
+import type { Bound } from "./policy.js";
+import { StreamAttempt } from "./pull.js";
+import type { Result } from "./result.js";
+import { Session } from "./session.js";
+import { type Source, sourceOf } from "./source.js";
+import type { Trace } from "./trace.js";
+
+/** In mode `restart`: what the consumer has had so far is void, and the answer begins anew. */
+export class Discard {
+  constructor(
+    /** How many items to discard: all since the beginning, or since the last `Discard`. */
+    readonly count: number,
+  ) {}
+}
+
+/** What a feed needs to know of its policy's stream. Durations in nanoseconds. */
+export interface Mode {
+  readonly _mode: "before_first_item" | "buffered" | "restart" | "resume";
+  readonly _firstNs: number | undefined;
+  readonly _idleNs: number | undefined;
+  readonly _silenceNs: number | undefined;
+}
+
+/** What a consumer asks, and what is to come of it. */
+interface Asked<T> {
+  _resolve(result: IteratorResult<T>): void;
+  _reject(error: unknown): void;
+}
+
+/** The call, between its attempts and its consumer. */
+export class Feed<T> {
+  /** Items that were delivered, where somebody may want them again. */
+  readonly _kept: T[] = [];
+  /** Delivered since the beginning, or since the last discard. */
+  _delivered = 0;
+  /** It was told of its end. */
+  _ended: { _error?: unknown; _failed: boolean } | undefined;
+  _trace: Trace | undefined;
+  /** Settled once the first content is there, or the call has ended. */
+  readonly _opened: Promise<void>;
+  private _queue: T[] = [];
+  private _asked: Asked<T> | undefined;
+  /** The answer to the last question. */
+  private _answer: Promise<unknown> | undefined;
+  private _begun = false;
+  /** The attempt that the consumer is fed from. */
+  private _live: StreamAttempt<T> | undefined;
+  private _bare: Source<T> | undefined;
+  private _session: FeedSession<T> | undefined;
+  private _open!: () => void;
+
+  constructor(
+    private readonly _owner: Bound,
+    private readonly _fn: AttemptFunction<unknown>,
+    readonly _mode: Mode,
+    /** Of bytes, which need no reading: they are counted, and may be none at all. */
+    readonly _bytes = false,
+  ) {
+    this._opened = new Promise((resolve) => {
+      this._open = resolve;
+    });
+  }
+
+  // --- what the consumer asks ---
+
+  /** Begins the call, if it has not. */
+  _begin(): void {
+    if (this._begun || this._ended) return;
+    this._begun = true;
+    if (!this._owner.policy._loads()) {
+      alone(this._owner, this._fn).then(
+        (answer) => this._undriven(answer),
+        (error) => this._end(error, true),
+      );
+      return;
+    }
+    try {
+      const session = new FeedSession(this, this._owner, this._fn);
+      this._session = session;
+      drive(session, session._begin()).then(
+        (action) => this._over(session._settled(action)),
+        (fault) => this._end(fault, true),
+      );
+    } catch (error) {
+      this._end(error, true);
+    }
+  }
+  /** The next item. Who asks before the last question is answered gets the one after it. */
+  _next(): Promise<IteratorResult<T>> {
+    const ask = (): Promise<IteratorResult<T>> => this._question();
+    const answer = this._asked ? (this._answer as Promise<unknown>).then(ask, ask) : this._question();
+    this._answer = answer;
+    return answer;
+  }
+
+  /** The consumer wants no more. */
+  _stop(why: string): void {
+    if (this._ended) return;
+    const { _live: live } = this;
+    this._queue = [];
+    this._end(undefined, false);
+    this._bare?._close(why);
+    // Who has had the finish frame has had the whole answer.
+    if (!live?._isWhole()) this._session?._cancel(why);
+  }
+
+  // --- what attempts say ---
+
+  /** The first content of an attempt is there. */
+  _firstItem(): void {
+    this._session?._call.firstItem(clock.now());
+  }
+
+  /** It is the one that is delivered. */
+  _commit(attempt: StreamAttempt<T>, items: T[]): void {
+    this._live = attempt;
+    this._flush(items);
+  }
+
+  /** An item of the live attempt, which the consumer has asked for. */
+  _give(result: IteratorResult<T>): void {
+    const asked = this._asked as Asked<T>;
+    this._asked = undefined;
+    this._count(result.value);
+    asked._resolve(result);
+  }
+
+  /** The attempt has failed: nothing comes from it any more. */
+  _leave(attempt: StreamAttempt<T>): void {
+    if (this._live === attempt) this._live = undefined;
+  }
+
+  _discard(count: number): void {
+    this._kept.length = this._delivered = 0;
+    this._flush([new Discard(count) as T]);
+  }
+
+  /** Items that are there, to be delivered as they are asked for. */
+  _flush(items: T[]): void {
+    this._queue.push(...items);
+    this._open();
+    if (this._asked && this._queue.length > 0) this._serve();
+  }
+
+  // --- inside ---
+
+  private _question(): Promise<IteratorResult<T>> {
+    return new Promise((_resolve, _reject) => {
+      this._asked = { _resolve, _reject };
+      if (this._queue.length > 0 || this._ended) this._serve();
+      else if (this._live) this._live._pull();
+      else if (this._bare) this._pass(this._bare);
+      else this._begin();
+    });
+  }
+
+  private _serve(): void {
+    const { _asked: asked, _ended: ended } = this;
+    if (!asked) return;
+    this._asked = undefined;
+    if (this._queue.length > 0) {
+      const value = this._queue.shift() as T;
+      if (!(value instanceof Discard)) this._count(value);
+      asked._resolve({ done: false, value });
+    } else if (ended?._failed) {
+      // Thrown once, as a generator does.
+      this._ended = { _failed: false };
+      asked._reject(ended._error);
+    } else {
+      asked._resolve({ done: true, value: undefined });
+    }
+  }
+
+  private _count(item: T): void {
+    this._delivered++;
+    if (this._bytes) this._session?._hear();
+    else this._kept.push(item);
+  }
+
+  private _over(result: Result<unknown>): void {
+    const { ok, error, trace, attempts, failure, stopReason = "", resumeIn } = result;
+    this._trace = trace;
+    if (!this._bytes) trace.delivered = this._kept;
+    if (error instanceof StreamError) Object.assign(error, { trace, attempts, failure, stopReason, resumeIn });
+    this._end(error, !ok);
+  }
+
+  private _end(error: unknown, failed: boolean): void {
+    this._ended ??= { _error: error, _failed: failed };
+    this._live = undefined;
+    this._open();
+    if (this._asked) this._serve();
+  }
+
+  /** Without an engine there is one attempt, and nothing to decide. */
+  private _undriven(answer: unknown): void {
+    try {
+      this._bare = sourceOf<T>(answer);
+    } catch (error) {
+      this._end(error, true);
+      return;
+    }
+    this._open();
+    if (this._asked) this._pass(this._bare);
+  }
+
+  private async _pass(source: Source<T>): Promise<void> {
+    try {
+      const result = await source.next();
+      if (result.done) this._end(undefined, false);
+      else this._give(result);
+    } catch (error) {
+      this._end(error, true);
+    }
+  }
+}
+
+/** The call of a feed: its attempts feed, and their outcomes say what was delivered. */
+class FeedSession<T> extends Session {
+  constructor(
+    private readonly _feed: Feed<T>,
+    owner: Bound,
+    fn: AttemptFunction<unknown>,
+  ) {
+    super(owner, fn, !_feed._bytes);
+  }
+
+  /** Bytes have come: an outer attempt that streams what they say may not hear of them otherwise. */
+  _hear(): void {
+    (this._outer as Partial<StreamAttempt> | undefined)?._hear?.();
+  }
+
+  /** How the call ended; nobody asks the machine after this. */
+  _settled(action: Action): Result<unknown> {
+    const result = this._result(action);
+    this._free();
+    return result;
+  }
+
+  protected override _new(facts: Facts, fn: AttemptFunction<unknown>): Attempt {
+    return new StreamAttempt(facts, this, fn, this._signal, this._feed as Feed<unknown>);
+  }
+
+  protected override _outcome(attempt: Attempt, how: How, value: unknown): string {
+    return (attempt as StreamAttempt<T>)._told(super._outcome(attempt, how, value));
+  }
+
+  override _ended(attempt: Attempt, how: How, value: unknown): Action {
+    const streamed = attempt as StreamAttempt<T>;
+    if (how !== OK) streamed._letGo(value);
+    const action = super._ended(attempt, how, value);
+    if (action.kind === "done") this._feed._flush(streamed._held);
+    else if (action.discard) this._feed._discard(action.discard);
+    return action;
+  }
+}

@@ -1,0 +1,235 @@
+/** Calls inside of calls, over one engine: they add, never multiply; the inner one is bounded where the outer is seen. */
+import assert from "node:assert/strict";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { describe, test } from "node:test";
+import type { Engine } from "../driver/engine.js";
+import {
+  type Attempt,
+  AttemptTimeout,
+  ConfigError,
+  currentAttempt,
+  Policy,
+  type PolicyFields,
+  Run,
+  retry,
+  retryStream,
+  setContext,
+  setEngine,
+  traceOf,
+  wrapFetch,
+} from "../driver/index.js";
+import { virtual } from "../driver/testing.js";
+import { engines } from "./engines.js";
+
+const QUICK = { backoff: { kind: "constant", base: 0 }, jitter: { kind: "none" } } as const;
+const busy = (): Error => Object.assign(new Error("busy"), { status: 503 });
+const never = (): Promise<never> => new Promise(() => {});
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Three layers around a function that always fails; how often it was called. */
+async function layered(fields: PolicyFields): Promise<{ calls: number; error: unknown }> {
+  let calls = 0;
+  const fail = (): never => {
+    calls++;
+    throw busy();
+  };
+  // Each client wraps what it could not do in an error of its own.
+  const wrapping = (what: string, fn: () => Promise<unknown>) => async () => {
+    try {
+      return await fn();
+    } catch (cause) {
+      throw Object.assign(new Error(what, { cause }), { status: 500 });
+    }
+  };
+  const inner = wrapping("inner", () => retry(fail, QUICK));
+  const middle = wrapping("middle", () => retry(inner, { ...QUICK, ...fields }));
+  const error = await retry(middle, { ...QUICK, ...fields }).catch((thrown: unknown) => thrown);
+  return { calls, error };
+}
+
+/** Runs with attempts that are seen across every `await`. */
+async function visibly<T>(body: () => Promise<T>): Promise<T> {
+  setContext(new AsyncLocalStorage<Attempt>());
+  try {
+    return await body();
+  } finally {
+    setContext(undefined);
+  }
+}
+
+export function suite(name: string): void {
+  describe(`layers over ${name}`, () => {
+    setEngine(() => engines[name] as Engine);
+
+    test("three layers of three attempts make three requests, not twenty-seven", async () => {
+      const { calls, error } = await layered({});
+      assert.equal(calls, 3);
+      assert.equal(traceOf(error)?.ended?.reason, "attempts_exhausted");
+      assert.equal(traceOf(error)?.receipts.length, 1);
+    });
+
+    test("a layer that is told so is independent", async () => {
+      assert.equal((await layered({ nested: "independent" })).calls, 27);
+    });
+
+    test("an outer call falls back where the inner one gave up", async () => {
+      const tried: string[] = [];
+      const value = await retry(
+        (attempt) => {
+          tried.push(attempt.target);
+          return attempt.target === "backup" ? "fine" : retry(() => Promise.reject(busy()), QUICK);
+        },
+        { ...QUICK, targets: [{ id: "primary" }, { id: "backup" }] },
+      );
+      assert.deepEqual([value, tried], ["fine", ["primary", "backup"]]);
+    });
+
+    test("a call with an attempt's signal is part of it: time, run, records", async () => {
+      await virtual(async (clock) => {
+        const run = new Run({ attempts: 10 });
+        const lines: any[] = [];
+        const sink = (line: string): unknown => lines.push(JSON.parse(line));
+        let left: number[] = [];
+        let outer = "";
+        const policy = new Policy({ ...QUICK, attemptTimeout: 5000 }).bind({ run });
+        await policy.call(async (attempt) => {
+          outer = attempt.traceId;
+          clock.advance(2000);
+          await turn();
+          const inner = (one: Attempt): void => {
+            left = [...left, one.timeout];
+            assert.equal(one.run, run);
+            if (one.number === 1) throw busy();
+          };
+          await retry(inner, QUICK, { signal: attempt.signal, sink });
+        });
+        assert.deepEqual(left, [3000, 3000]);
+        assert.equal(lines[0].outer_trace_id, outer);
+        assert.equal(JSON.parse(run._native.report()).attempts.used, 3);
+      });
+    });
+
+    test("without the signal, a call after an await knows of no attempt around it", async () => {
+      const seen: unknown[] = [];
+      await retry(async () => {
+        seen.push(currentAttempt() !== undefined);
+        await turn();
+        seen.push(currentAttempt() !== undefined);
+      }, QUICK);
+      assert.deepEqual(seen, [true, false]);
+    });
+
+    test("with a context it does, and ends with the attempt", async () => {
+      await visibly(async () => {
+        let inner = 0;
+        let given: unknown;
+        const fields = { ...QUICK, attemptTimeout: 30, maxAttempts: 1 };
+        const outer = retry(async () => {
+          await turn();
+          const waits = {
+            backoff: { kind: "constant", base: 1 },
+            jitter: { kind: "none" },
+            maxAttempts: 1000,
+          } as const;
+          given = await retry(() => {
+            inner++;
+            throw busy();
+          }, waits).catch((error: unknown) => error);
+          return never();
+        }, fields);
+        await assert.rejects(outer, AttemptTimeout);
+        await turn();
+        const then = inner;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        assert.equal(inner, then);
+        assert(given instanceof Error);
+      });
+    });
+
+    test("with a context, a stream's own code sees its attempt whenever it runs", async () => {
+      await visibly(async () => {
+        const seen: unknown[] = [];
+        const stream = retryStream(async function* (attempt) {
+          seen.push(currentAttempt() === attempt);
+          yield "a";
+          await turn();
+          seen.push(currentAttempt() === attempt);
+          yield "b";
+        }, QUICK);
+        for await (const _ of stream) seen.push(currentAttempt());
+        assert.deepEqual(seen, [true, undefined, true, undefined]);
+      });
+    });
+
+    test("a policy that refuses to be inside of another says so", async () => {
+      const refusing = new Policy({ ...QUICK, nested: "refuse" });
+      await assert.rejects(
+        retry((attempt) => refusing.bind({ signal: attempt.signal }).call(() => 1), QUICK),
+        (error: unknown) => error instanceof ConfigError && /nested: refuse/.test(error.message),
+      );
+      assert.equal(await refusing.call(() => 1), 1);
+    });
+
+    test("an independent call is not bounded, though it is seen", async () => {
+      await virtual(async () => {
+        const inner = new Policy({ ...QUICK, nested: "independent" });
+        const timeout = await retry((attempt) => inner.bind({ signal: attempt.signal }).call((one) => one.timeout), {
+          attemptTimeout: 100,
+        });
+        assert.equal(timeout, 600_000);
+      });
+    });
+
+    test("an attempt that is over bounds nothing", async () => {
+      let signal: AbortSignal | undefined;
+      await retry(
+        (attempt) => {
+          signal = attempt.signal;
+        },
+        { attemptTimeout: 100 },
+      );
+      assert.equal(await retry((attempt) => attempt.timeout, {}, { signal: signal as AbortSignal }), 600_000);
+    });
+
+    test("a wrapped fetch is part of the attempt whose signal it is given", async () => {
+      await virtual(async () => {
+        const lines: any[] = [];
+        const seen: unknown[] = [];
+        const fetch = async (_: unknown, init?: RequestInit): Promise<Response> => {
+          seen.push(init?.signal instanceof AbortSignal);
+          return new Response("no", { status: 503 });
+        };
+        const sink = (line: string): unknown => lines.push(JSON.parse(line));
+        const wrapped = wrapFetch(fetch as typeof globalThis.fetch, QUICK, { sink });
+        let outer = "";
+        // As an SDK does it: an error of its own, with no cause, and the headers of the response.
+        const error = await retry(async (attempt) => {
+          outer = attempt.traceId;
+          const response = await wrapped("http://server/", { signal: attempt.signal });
+          const { status, headers } = response;
+          throw Object.assign(new Error(await response.text()), { status, headers });
+        }, QUICK).catch((thrown: unknown) => thrown);
+        assert.equal(seen.length, 3);
+        assert.equal(lines[0].outer_trace_id, outer);
+        assert.equal(traceOf(error)?.receipts.length, 1);
+      });
+    });
+
+    test("an inner call is cancelled with its outer one, whose reason it throws", async () => {
+      const controller = new AbortController();
+      let inner: Promise<unknown> | undefined;
+      const outer = retry(
+        (attempt) => {
+          inner = retry(never, QUICK, { signal: attempt.signal });
+          return inner;
+        },
+        QUICK,
+        { signal: controller.signal },
+      );
+      const reason = new Error("enough");
+      controller.abort(reason);
+      await assert.rejects(outer, reason);
+      await assert.rejects(inner as Promise<unknown>, reason);
+    });
+  });
+}

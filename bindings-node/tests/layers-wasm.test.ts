@@ -1,0 +1,3 @@
+import { suite } from "./layers-suite.js";
+
+suite("wasm");

@@ -1,0 +1,3 @@
+import { suite } from "./streams-suite.js";
+
+suite("wasm");
