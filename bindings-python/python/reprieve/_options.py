@@ -60,12 +60,11 @@ class Options:
     cancel: Event | None = None
     on_give_up: str | None = None
     unmask: Iterable[str] | None = None
-    #: Not for `bind`: a wrapped client sets it for each call.
     meter: Meter | None = None
 
     def over(self, policy: _native.Policy, given: CallOptions) -> Options:
         """These options with what is given over them, checked."""
-        known = {field.name for field in fields(Options)} & _CHECKS.keys()
+        known = {field.name for field in fields(Options)} - INTERNAL
         for name, value in given.items():
             if name not in known:
                 raise ConfigError(name, value, f"no such option; the options are {', '.join(sorted(known))}")
@@ -85,6 +84,9 @@ class Options:
         """Nothing here needs to be known before an attempt fails."""
         return all(getattr(self, name) is None for name in _NOT_PLAIN)
 
+
+#: What a wrapped client sets for each call, and nobody binds.
+INTERNAL = frozenset({"meter"})
 
 _NOT_PLAIN = ("trace_id", "idempotency_key", "guards", "run", "sink", "on_event", "cancel", "targets")
 

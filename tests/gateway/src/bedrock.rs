@@ -26,15 +26,11 @@ const STATUSES: &[Row] = &[
     row(503, "ServiceUnavailableException", "Bedrock is unable to process your request."),
 ];
 
-const CONTEXT: Row = row(
-    400,
-    "ValidationException",
-    "The model returned the following errors: Input is too long for requested model.",
-);
+const CONTEXT: Row =
+    row(400, "ValidationException", "The model returned the following errors: Input is too long for requested model.");
 const QUOTA: Row =
     row(400, "ServiceQuotaExceededException", "Your request exceeds the service quota for your account.");
-const PER_DAY: Row =
-    row(429, "ThrottlingException", "Too many tokens per day, please wait before trying again.");
+const PER_DAY: Row = row(429, "ThrottlingException", "Too many tokens per day, please wait before trying again.");
 
 const fn row(status: u16, kind: &'static str, message: &'static str) -> Row {
     Row { status, kind: Some(kind), code: None, param: None, message }
@@ -226,14 +222,11 @@ fn chunk(frame: &str) -> String {
 fn message(name: &str, body: &str) -> Vec<u8> {
     let exception = name.strip_prefix('!');
     let (kind, named) = if exception.is_some() { ("exception", ":exception-type") } else { ("event", ":event-type") };
-    let headers: Vec<u8> = [
-        (named, exception.unwrap_or(name)),
-        (":content-type", "application/json"),
-        (":message-type", kind),
-    ]
-    .iter()
-    .flat_map(|(name, value)| header(name, value))
-    .collect();
+    let headers: Vec<u8> =
+        [(named, exception.unwrap_or(name)), (":content-type", "application/json"), (":message-type", kind)]
+            .iter()
+            .flat_map(|(name, value)| header(name, value))
+            .collect();
     let total = 12 + headers.len() + body.len() + 4;
     let mut out = Vec::with_capacity(total);
     out.extend(number(total));
@@ -264,7 +257,8 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
     for three in bytes.chunks(3) {
-        let joined = three.iter().fold(0_usize, |joined, byte| joined << 8 | usize::from(*byte)) << (8 * (3 - three.len()));
+        let joined =
+            three.iter().fold(0_usize, |joined, byte| joined << 8 | usize::from(*byte)) << (8 * (3 - three.len()));
         for place in 0..4 {
             let digit = DIGITS[joined >> (18 - 6 * place) & 63];
             out.push(if place <= three.len() { char::from(digit) } else { '=' });
