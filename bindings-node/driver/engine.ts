@@ -52,6 +52,8 @@ export interface EnginePolicy {
   targets(): string;
   /** A breaker, a retry budget, a cooldown or shedding is set. */
   guarded(): boolean;
+  /** Slow attempts are joined by others. */
+  hedged(): boolean;
   nested(): string;
   /** How long the first attempt may take. */
   firstTimeoutNs(): number;
@@ -64,7 +66,7 @@ export interface EnginePolicy {
   delay(kind: string, seed: string, attempt: number, n: number, previousNs?: number, retryAfterNs?: number): number;
 }
 
-/** Options of a call, as JSON: `{ids, endsBy, recorded, heard, unmask}`. */
+/** Options of a call, as JSON: `{ids, endsBy, recorded, heard, hedged, unmask, repairs}`. */
 export interface CallClass {
   new (policy: EnginePolicy, seed: string, options: string, guards?: EngineGuards, run?: EngineRun): EngineCall;
   /** The call whose first attempt the driver began by itself at `t0`, when `calm` was what the guards answered. */
@@ -76,7 +78,7 @@ export interface CallClass {
     calm?: number,
     guards?: EngineGuards,
   ): EngineCall;
-  /** The call of a snapshot; its next action is `restored()`. Options: `{countSuspended, endsBy}`. */
+  /** The call of a snapshot; its next action is `restored()`. Options: `{countSuspended, endsBy, hedged, repairs}`. */
   restore(
     snapshot: string,
     now: number,
@@ -92,7 +94,10 @@ export interface EngineCall {
   begin(now: number): string;
   onOutcome(now: number, attempt: number, outcome: string): string;
   cancel(now: number): string;
-  firstItem(now: number): void;
+  /** `"pending"`, or `"ignored"` where another attempt was first. */
+  firstItem(now: number, attempt: number): string;
+  /** The latest attempt is slow: another that joins it, or `"pending"`. */
+  hedge(now: number): string;
   /** The next action of a restored call. */
   restored(): string;
   snapshot(now: number, wallNowMs: number): string;

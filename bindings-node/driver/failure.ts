@@ -13,6 +13,9 @@ export interface Action {
   /** Of an attempt: how long it may take. */
   readonly timeout?: number;
   readonly timeoutNs?: number;
+  /** Of an attempt: how long after its start another may join it. */
+  readonly hedgeAfter?: number;
+  readonly hedgeAfterNs?: number;
   /** Of a retry or fallback: how long to wait first. */
   readonly after?: number;
   readonly afterNs?: number;

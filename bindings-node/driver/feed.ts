@@ -117,7 +117,8 @@ export class Feed<T> {
 
   /** The first content of an attempt is there. */
   _firstItem(): void {
-    this._session?._call.firstItem(clock.now());
+    const call = this._session?._call;
+    call?.firstItem(clock.now(), call.attempts());
   }
 
   /** It is the one that is delivered. */

@@ -42,7 +42,7 @@ export class Call {
 
   constructor(policy: Policy, seed: bigint | number | string, { ids, guards, run, endsBy }: RawOptions = {}) {
     guards?._leaves();
-    const how = toJson({ ids: toWire(ids ?? null), endsBy, recorded: true });
+    const how = toJson({ ids: toWire(ids ?? null), endsBy, recorded: true, hedged: true });
     this._native = ask(() => new (engine().Call)(policy._native, `${seed}`, how, guards?._native, run?._native));
   }
 
@@ -54,7 +54,7 @@ export class Call {
     { countSuspended, guards, run, endsBy }: RestoreOptions = {},
   ): [Call, Action] {
     guards?._leaves();
-    const how = toJson({ countSuspended, endsBy });
+    const how = toJson({ countSuspended, endsBy, hedged: true });
     const _native = ask(() => engine().Call.restore(snapshot, now, wallNowMs, how, guards?._native, run?._native));
     return [Object.assign(Object.create(Call.prototype), { _native }), actionOf(_native.restored())];
   }
@@ -74,9 +74,20 @@ export class Call {
     return actionOf(ask(() => this._native.cancel(now)));
   }
 
-  /** The stream's first item has come. */
-  firstItem(now: number): void {
-    this._native.firstItem(now);
+  /**
+   * An attempt (the latest unless said) has its first item. `pending`: it goes on, alone from now on. `ignored`: it is
+   * not in flight, because another one was first; drop it.
+   */
+  firstItem(now: number, number = this.attempts): Action {
+    return actionOf(this._native.firstItem(now, number));
+  }
+
+  /**
+   * The latest attempt's `hedgeAfter` has passed: an `attempt` that joins it, or `pending` where none may. The rest are
+   * yours to cancel once one has won; their outcomes are `ignored`.
+   */
+  hedge(now: number): Action {
+    return actionOf(this._native.hedge(now));
   }
 
   /** The call as JSON. */

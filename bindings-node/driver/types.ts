@@ -160,6 +160,12 @@ export interface ShedFields {
   belowPriority?: number | undefined;
 }
 
+/** When a slow attempt is joined by another beside it, and by how many (1). */
+export interface HedgeFields {
+  after: Duration;
+  max?: number | undefined;
+}
+
 /** How streams are retried and timed. */
 export interface StreamFields {
   mode?: "before_first_item" | "buffered" | "restart" | "resume" | undefined;
@@ -193,6 +199,7 @@ export interface PolicyFields {
   retryBudget?: RetryBudgetFields | null | undefined;
   cooldown?: CooldownFields | null | undefined;
   shed?: ShedFields | null | undefined;
+  hedge?: HedgeFields | null | undefined;
   stream?: StreamFields | undefined;
 }
 

@@ -74,8 +74,13 @@ impl Call {
     }
 
     #[napi(catch_unwind)]
-    pub fn first_item(&mut self, now: f64) {
-        self.peers.lend(|peers| self.machine.first_item(now, peers));
+    pub fn first_item(&mut self, now: f64, attempt: u32) -> Result<String> {
+        self.peers.lend(|peers| self.machine.first_item(now, attempt, peers)).map_err(thrown)
+    }
+
+    #[napi(catch_unwind)]
+    pub fn hedge(&mut self, now: f64) -> Result<String> {
+        self.peers.lend(|peers| self.machine.hedge(now, peers)).map_err(thrown)
     }
 
     #[napi(catch_unwind)]

@@ -53,6 +53,11 @@ impl Policy {
     }
 
     #[napi(catch_unwind)]
+    pub fn hedged(&self) -> bool {
+        self.0.hedge.is_some()
+    }
+
+    #[napi(catch_unwind)]
     pub fn nested(&self) -> &'static str {
         self.0.nested.name()
     }

@@ -44,6 +44,8 @@ for (const [name, engine] of Object.entries(engines)) {
 /** Why a driver cannot be made to do what the case says; read off its steps. */
 function unplayable(one: Case, late: boolean): string | undefined {
   if (one.raw_only) return String(one.raw_only);
+  if (one.policy && "hedge" in one.policy) return "attempts beside each other are played by driver-hedge.test.ts";
+  if (one.options?.repairs || one.options?.client) return "repairs are not driven yet";
   const steps: { do: Case; at: string; expect?: any }[] = one.steps;
   const words = steps.map((step) => verb(step.do)[0]);
   if (

@@ -98,8 +98,8 @@ function policy(engine: Engine, one: Case): void {
 }
 
 /** The call can be started late: it begins at once, and nothing but its policy bounds it. */
-function startsPlainly({ guards, run, options, steps }: Case): boolean {
-  return !guards && !run && !options && steps[0].do === "begin" && steps[0].expect?.attempt !== undefined;
+function startsPlainly({ policy, guards, run, options, steps }: Case): boolean {
+  return !policy?.hedge && !guards && !run && !options && steps[0].do === "begin" && steps[0].expect?.attempt !== undefined;
 }
 
 /** What a case plays in: a call, the calls that were named, and the guards and the run they share. */
@@ -147,14 +147,16 @@ class World {
       case "cancel":
         return told(() => this.call.cancel(at));
       case "first_item":
-        return this.call.firstItem(at);
+        return told(() => this.call.firstItem(at, body?.attempt ?? this.call.attempts()));
+      case "hedge":
+        return told(() => this.call.hedge(at));
       case "call":
         return this.change(body);
       case "snapshot":
         this.kept = this.call.snapshot(at, body.wall);
         return;
       case "restore": {
-        const options = JSON.stringify({ countSuspended: body.count_suspended });
+        const options = JSON.stringify({ countSuspended: body.count_suspended, hedged: true, repairs: body.repairs });
         this.call = this.engine.Call.restore(this.kept, at, body.wall, options, this.guards, this.run);
         return told(() => this.call.restored());
       }
@@ -186,9 +188,9 @@ class World {
   }
 
   private fresh(policy: EnginePolicy, seed: unknown, options: Case = {}): EngineCall {
-    const { ends_by, ...ids } = options;
+    const { ends_by, repairs, ...ids } = options;
     const endsBy = ends_by === undefined ? undefined : ns(ends_by);
-    const given = JSON.stringify({ ids: { trace_id: "", ...ids }, endsBy, recorded: true });
+    const given = JSON.stringify({ ids: { trace_id: "", ...ids }, endsBy, repairs, recorded: true, hedged: true });
     return new this.engine.Call(policy, String(seed), given, this.guards, this.run);
   }
 

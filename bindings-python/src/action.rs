@@ -19,6 +19,13 @@ impl Action {
         }
     }
 
+    fn hedge_span(&self) -> Option<Span> {
+        match self.action {
+            Core::Attempt { hedge_after, .. } => hedge_after,
+            _ => None,
+        }
+    }
+
     fn timeout_span(&self) -> Option<Span> {
         match self.action {
             Core::Attempt { timeout, .. } => Some(timeout),
@@ -85,6 +92,18 @@ impl Action {
     #[getter]
     fn timeout(&self) -> Option<f64> {
         self.timeout_span().map(Span::as_secs_f64)
+    }
+
+    /// Of an attempt: how long after its start another may join it, in nanoseconds.
+    #[getter]
+    fn hedge_after_ns(&self) -> Option<u64> {
+        self.hedge_span().map(Span::as_nanos)
+    }
+
+    /// Of an attempt: how long after its start another may join it, in seconds.
+    #[getter]
+    fn hedge_after(&self) -> Option<f64> {
+        self.hedge_span().map(Span::as_secs_f64)
     }
 
     /// Of a retry or fallback: how long to sleep first, in nanoseconds.

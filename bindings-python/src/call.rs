@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use reprieve::guard;
 use reprieve::trace::Ids;
-use reprieve::{Outcome, Restore, Span, Step};
+use reprieve::{Kind, KindSet, Outcome, Restore, Span, Step};
 
 use crate::action::Action;
 use crate::error;
@@ -23,10 +23,11 @@ pub struct Call {
 #[pymethods]
 impl Call {
     /// A call that has not begun. `ids` is JSON: `trace_id` and as needed `idempotency_key`, `scene`,
-    /// `prompt_version`, `outer_trace_id`. `ends_by` is a moment on the driver's clock.
+    /// `prompt_version`, `outer_trace_id`, `client`. `ends_by` is a moment on the driver's clock.
+    /// `repairs` are the kinds that can be repaired.
     #[new]
-    #[pyo3(signature = (policy, seed, *, ids=None, guards=None, run=None, ends_by=None, recorded=true, heard=false, unmask=Vec::new()))]
-    #[expect(clippy::too_many_arguments, reason = "options by name, in Python")]
+    #[pyo3(signature = (policy, seed, *, ids=None, guards=None, run=None, ends_by=None, recorded=true, heard=false, hedged=false, unmask=Vec::new(), repairs=Vec::new()))]
+    #[expect(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "options by name, in Python")]
     fn new(
         py: Python<'_>,
         policy: &Policy,
@@ -37,15 +38,20 @@ impl Call {
         ends_by: Option<u64>,
         recorded: bool,
         heard: bool,
+        hedged: bool,
         unmask: Vec<String>,
+        repairs: Vec<String>,
     ) -> PyResult<Call> {
-        let call = reprieve::Call::new(policy.0.clone(), seed);
+        let mut call = reprieve::Call::new(policy.0.clone(), seed).repairing(kinds(py, &repairs)?);
+        if hedged {
+            call = call.hedged();
+        }
         Call::with(py, call, ids, guards, run, ends_by, recorded, heard, &unmask)
     }
 
     /// The call whose first attempt a driver began by itself at `t0`.
     #[staticmethod]
-    #[pyo3(signature = (policy, seed, t0, *, ids=None, unmask=Vec::new()))]
+    #[pyo3(signature = (policy, seed, t0, *, ids=None, unmask=Vec::new(), repairs=Vec::new()))]
     fn started(
         py: Python<'_>,
         policy: &Policy,
@@ -53,8 +59,10 @@ impl Call {
         t0: u64,
         ids: Option<&str>,
         unmask: Vec<String>,
+        repairs: Vec<String>,
     ) -> PyResult<Call> {
         let call = reprieve::Call::started(policy.0.clone(), seed, Span::from_nanos(t0));
+        let call = call.repairing(kinds(py, &repairs)?);
         Call::with(py, call, ids, None, None, None, true, false, &unmask)
     }
 
@@ -80,11 +88,19 @@ impl Call {
         self.follow(py, now, step)
     }
 
-    /// The stream's first item has come.
-    fn first_item(&mut self, py: Python<'_>, now_ns: u64) {
+    /// An attempt (the latest unless said) has its first item: `pending`, or `ignored` where another was first.
+    #[pyo3(signature = (now_ns, number=None))]
+    fn first_item(&mut self, py: Python<'_>, now_ns: u64, number: Option<u32>) -> PyResult<Action> {
         let now = Span::from_nanos(now_ns);
-        let settles = self.call.first_item(now);
-        self.settle(py, now, &settles);
+        let step = self.call.first_item(now, number.unwrap_or(self.call.attempts()));
+        self.follow(py, now, step)
+    }
+
+    /// The latest attempt is slow: another that joins it, or `pending`.
+    fn hedge(&mut self, py: Python<'_>, now_ns: u64) -> PyResult<Action> {
+        let now = Span::from_nanos(now_ns);
+        let step = self.call.hedge(now);
+        self.follow(py, now, step)
     }
 
     /// The call as JSON. `cancelled` marks only the copy: its driver has yet to tell this one.
@@ -101,7 +117,7 @@ impl Call {
 
     /// The call of a snapshot, and its next action.
     #[staticmethod]
-    #[pyo3(signature = (snapshot, now_ns, wall_now_ms, *, count_suspended=true, guards=None, run=None, ends_by=None))]
+    #[pyo3(signature = (snapshot, now_ns, wall_now_ms, *, count_suspended=true, hedged=false, guards=None, run=None, ends_by=None, repairs=Vec::new()))]
     #[expect(clippy::too_many_arguments, reason = "options by name, in Python")]
     fn restore(
         py: Python<'_>,
@@ -109,13 +125,16 @@ impl Call {
         now_ns: u64,
         wall_now_ms: u64,
         count_suspended: bool,
+        hedged: bool,
         guards: Option<Py<Guards>>,
         run: Option<Py<Run>>,
         ends_by: Option<u64>,
+        repairs: Vec<String>,
     ) -> PyResult<(Call, Action)> {
         let now = Span::from_nanos(now_ns);
         let guarded = guards.is_some() || run.is_some();
-        let options = Restore { count_suspended, guarded, ends_by: earliest(py, ends_by, run.as_ref()) };
+        let ends_by = earliest(py, ends_by, run.as_ref());
+        let options = Restore { count_suspended, hedged, guarded, ends_by, repairs: kinds(py, &repairs)? };
         let (call, step) = reprieve::Call::restore(snapshot, now, wall_now_ms, options)
             .map_err(|e| error(py, "SnapshotError", (e.to_string(),)))?;
         let mut call = Call { call, guards, run };
@@ -235,6 +254,13 @@ impl Call {
             step = self.call.on_answer(now, answer).map_err(|e| error(py, "MisuseError", (e.to_string(),)))?;
         }
     }
+}
+
+/// The kinds of these names.
+fn kinds(py: Python<'_>, names: &[String]) -> PyResult<KindSet> {
+    let kind =
+        |name: &String| Kind::from_name(name).ok_or_else(|| error(py, "ConfigError", ("repairs", name, "a kind")));
+    names.iter().map(kind).collect()
 }
 
 /// The outer bound of a call: what it was given, or its run's deadline where that comes first.

@@ -88,6 +88,12 @@ impl Policy {
         p.breaker.is_some() || p.retry_budget.is_some() || p.cooldown.is_some() || p.shed.is_some()
     }
 
+    /// Slow attempts are joined by others.
+    #[getter]
+    fn hedged(&self) -> bool {
+        self.0.hedge.is_some()
+    }
+
     /// Attempts, time and targets, for people.
     #[getter]
     fn summary(&self) -> String {

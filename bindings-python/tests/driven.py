@@ -106,8 +106,11 @@ class Lane:
             raise Differs("nothing is in flight")
         return "pending"
 
-    def first_item(self, at: int) -> None:
+    def first_item(self, at: int, attempt: int | None) -> Any:
         raise AssertionError("streams are not driven yet")
+
+    def hedge(self, at: int) -> Any:
+        raise AssertionError("one thread cannot run attempts beside each other")
 
     def snapshot(self, at: int, wall: int) -> str:
         assert self._handle is not None
@@ -382,7 +385,7 @@ class Trio(Coroutines):
 def begin_late(lane: Lane, bound: Bound) -> int:
     """What the happy path does before its first attempt: it takes the values that the core computed for the policy."""
     native = bound._native
-    blank = dict.fromkeys(("after_ns", "reason", "disposition", "resume_in_ns", "discard", "resume"))
+    blank = dict.fromkeys(("hedge_after_ns", "after_ns", "reason", "disposition", "resume_in_ns", "discard", "resume"))
     facts = {"number": 1, "target": native.targets[0], "timeout_ns": native.first_timeout_ns}
     lane._told.append((lane._clock.now(), SimpleNamespace(kind="attempt", **facts, **blank)))
     return lane._clock.now()

@@ -117,7 +117,8 @@ def test_what_is_no_count_is_refused(bad: Any) -> None:
         ({"nested": "maybe"}, "nested", '"maybe"', "bounded"),
         ({"side_effects": 3}, "side_effects", "3", "unsafe"),
         ({"limits": {"concurrency": 2}}, "limits", "", "not built"),
-        ({"hedge": {"after": 1, "max": 1}}, "hedge", "", "not built"),
+        ({"hedge": {"max": 1}}, "hedge.after", "null", "a number of seconds"),
+        ({"hedge": {"after": 1}, "side_effects": "unsafe"}, "hedge", "", "leave hedge out"),
     ],
 )
 def test_config_error_names_field_value_and_what_is_allowed(fields: Any, field: str, value: str, allowed: str) -> None:

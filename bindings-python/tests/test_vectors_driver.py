@@ -60,6 +60,10 @@ def unplayable(case: Case, mode: Mode) -> str | None:
     """Why a driver cannot be made to do what the case says; read off its steps."""
     if "raw_only" in case:
         return str(case["raw_only"])
+    if "hedge" in (case.get("policy") or {}):
+        return "attempts beside each other are played by test_vectors_hedge.py"
+    if {"repairs", "client"} & case.get("options", {}).keys():
+        return "repairs are not driven yet"
     steps = [(*verb(step["do"]), step) for step in case["steps"]]
     if any(word == "first_item" or _streams(step["do"]) for word, _, step in steps):
         return "streams are not driven yet"

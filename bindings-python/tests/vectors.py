@@ -22,7 +22,7 @@ Case = dict[str, Any]
 
 VECTORS = Path(__file__).parents[2] / "tests" / "vectors"
 
-VERBS = ("success", "failure", "evidence", "call", "snapshot", "restore", "report", "run_cancel")
+VERBS = ("success", "failure", "evidence", "call", "snapshot", "restore", "report", "run_cancel", "first_item")
 
 
 class Differs(Exception):
@@ -125,6 +125,8 @@ def _field_matches(seen: dict[str, Any], name: str, want: Any) -> bool:
     nanoseconds = seen.get(f"{name}_ns")
     if isinstance(want, str) and isinstance(nanoseconds, int):
         return ns(want) == nanoseconds
+    if want is None and nanoseconds is not None:
+        return False  # what must be absent must be absent by either name
     return _matches(want, seen.get(name))
 
 
@@ -134,6 +136,7 @@ def shown(action: Action) -> Any:
         "number",
         "target",
         "timeout_ns",
+        "hedge_after_ns",
         "after_ns",
         "reason",
         "disposition",
@@ -170,7 +173,8 @@ class Played(Protocol):
     def begin(self, at: int) -> Any: ...
     def outcome(self, at: int, do: dict[str, Any]) -> Any: ...
     def cancel(self, at: int) -> Any: ...
-    def first_item(self, at: int) -> None: ...
+    def first_item(self, at: int, attempt: int | None) -> Any: ...
+    def hedge(self, at: int) -> Any: ...
     def snapshot(self, at: int, wall: int) -> str: ...
     def records(self) -> list[dict[str, Any]]: ...
 
@@ -232,7 +236,9 @@ class World:
             case "cancel":
                 return self.call.cancel(at)
             case "first_item":
-                return self.call.first_item(at)
+                return self.call.first_item(at, body and body["attempt"])
+            case "hedge":
+                return self.call.hedge(at)
             case "receipts":
                 return [record for record in self.call.records() if "record" not in record]
             case "ended":
@@ -264,10 +270,8 @@ class World:
         self._name, self.call = name, call
 
     def _restore(self, at: int, body: dict[str, Any]) -> Any:
-        count = body.get("count_suspended", True)
-        call, action = Call.restore(
-            self._kept, at, body["wall"], count_suspended=count, guards=self.guards, run=self.run
-        )
+        how = {"count_suspended": body.get("count_suspended", True), "repairs": body.get("repairs", ())}
+        call, action = Call.restore(self._kept, at, body["wall"], guards=self.guards, run=self.run, **how)
         self.call = Raw(call)
         return shown(action)
 
@@ -280,7 +284,9 @@ class Raw:
 
     @classmethod
     def fresh(cls, world: World, policy: Policy, seed: int, ids: dict[str, Any]) -> Raw:
-        return cls(Call(policy, seed, ids={"trace_id": "", **ids}, guards=world.guards, run=world.run))
+        repairs, ids = ids.get("repairs", ()), {name: text for name, text in ids.items() if name != "repairs"}
+        ids = {"trace_id": "", **ids}
+        return cls(Call(policy, seed, ids=ids, guards=world.guards, run=world.run, repairs=repairs))
 
     def begin(self, at: int) -> Any:
         return self._told(lambda: self._call.begin(at))
@@ -296,8 +302,11 @@ class Raw:
     def cancel(self, at: int) -> Any:
         return self._told(lambda: self._call.cancel(at))
 
-    def first_item(self, at: int) -> None:
-        self._call.first_item(at)
+    def first_item(self, at: int, attempt: int | None) -> Any:
+        return shown(self._call.first_item(at, attempt))
+
+    def hedge(self, at: int) -> Any:
+        return shown(self._call.hedge(at))
 
     def snapshot(self, at: int, wall: int) -> str:
         return self._call.snapshot(at, wall)

@@ -73,8 +73,13 @@ impl Call {
     }
 
     #[wasm_bindgen(js_name = firstItem)]
-    pub fn first_item(&mut self, now: f64) {
-        self.peers.lend(|peers| self.machine.first_item(now, peers));
+    pub fn first_item(&mut self, now: f64, attempt: u32) -> Result<String, JsError> {
+        self.peers.lend(|peers| self.machine.first_item(now, attempt, peers)).map_err(thrown)
+    }
+
+    #[wasm_bindgen]
+    pub fn hedge(&mut self, now: f64) -> Result<String, JsError> {
+        self.peers.lend(|peers| self.machine.hedge(now, peers)).map_err(thrown)
     }
 
     #[wasm_bindgen]

@@ -58,6 +58,11 @@ impl Policy {
     }
 
     #[wasm_bindgen]
+    pub fn hedged(&self) -> bool {
+        self.0.hedge.is_some()
+    }
+
+    #[wasm_bindgen]
     pub fn nested(&self) -> String {
         self.0.nested.name().into()
     }

@@ -79,7 +79,7 @@ impl Driver {
                     let answer = guard::answer(self.now(), Some(&mut self.guards()), None, &asks);
                     call.on_answer(self.now(), answer)
                 }
-                Action::Attempt { number, target, timeout } => {
+                Action::Attempt { number, target, timeout, .. } => {
                     let target = policy.targets[target].id.as_str();
                     let result = attempt(Attempt { number, target, timeout: timeout.into() });
                     let outcome = match last.insert(result) {

@@ -120,7 +120,7 @@ impl Player {
         self.stream.push_str(&text);
         self.stream.push('\n');
         let guarded = self.guards.is_some() || self.run.is_some();
-        let options = Restore { count_suspended: step["count_suspended"] != false, guarded, ends_by: None };
+        let options = Restore { count_suspended: step["count_suspended"] != false, guarded, ..Restore::default() };
         let (call, next) = Call::restore(&text, now, wall("wall_later"), options).expect("its own snapshot");
         self.call = call;
         self.follow(now, next)

@@ -66,6 +66,9 @@ pub enum Action {
         target: usize,
         /// How long it may take.
         timeout: Span,
+        /// How long after its start another may join it, if it has neither an outcome nor a first item by then: that is
+        /// when to call `hedge`. Only where the policy hedges and the call is `hedged`.
+        hedge_after: Option<Span>,
     },
     /// Sleep, then `begin` again on the same target.
     Retry {
@@ -87,7 +90,7 @@ pub enum Action {
         /// What a stream's consumer or function is told first.
         redeliver: Option<Redeliver>,
     },
-    /// Wait for the attempt in flight.
+    /// Wait for what is in flight.
     Pending,
     /// Drop the answer: its attempt was superseded.
     Ignored,
@@ -146,16 +149,19 @@ pub enum RetryReason {
     TooEarly,
     /// Every target refused, and one of them is only cooling down.
     CoolingDown,
+    /// An attempt failed, and the request is repaired before the next one.
+    Repair,
 }
 
 impl RetryReason {
-    /// The wire name: a kind's name, `too_early` or `cooling_down`.
+    /// The wire name: a kind's name, `too_early`, `cooling_down` or `repair`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             RetryReason::Kind(kind) => kind.name(),
             RetryReason::TooEarly => "too_early",
             RetryReason::CoolingDown => "cooling_down",
+            RetryReason::Repair => "repair",
         }
     }
 
@@ -163,8 +169,10 @@ impl RetryReason {
     pub(crate) fn from_name(name: &str) -> RetryReason {
         match Kind::from_name(name) {
             Some(kind) => RetryReason::Kind(kind),
-            None if name == RetryReason::CoolingDown.name() => RetryReason::CoolingDown,
-            None => RetryReason::TooEarly,
+            None => [RetryReason::CoolingDown, RetryReason::Repair]
+                .into_iter()
+                .find(|reason| reason.name() == name)
+                .unwrap_or(RetryReason::TooEarly),
         }
     }
 }

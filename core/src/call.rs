@@ -1,28 +1,34 @@
 //! The state machine of one call: outcomes and elapsed time in, the next action out. It reads no clock and draws no
 //! entropy; `now` is a span since any epoch that the driver picks.
 //!
-//! | state | `begin` | `on_answer` | `on_outcome` | `cancel` |
-//! | --- | --- | --- | --- | --- |
-//! | Ready | Ask, Attempt, Stop | misuse | Ignored | Stop |
-//! | Asking to admit | misuse | Ask, Attempt, Retry (`cooling_down`), Stop | Ignored | Stop |
-//! | `InFlight` | misuse | misuse | Done, Ask, Retry, Fallback, Stop | Pending |
-//! | Asking to repeat | misuse | Retry, Fallback, Stop | Ignored | Stop |
-//! | Waiting | Retry (`too_early`), or as Ready | misuse | Ignored | Stop |
-//! | Ended | misuse; Stop once cancelled | Stop where an answer was due | Ignored | Stop |
+//! | state | `begin` | `on_answer` | `on_outcome` | `hedge` | `cancel` |
+//! | --- | --- | --- | --- | --- | --- |
+//! | Ready | Ask, Attempt, Stop | misuse | Ignored | Ignored | Stop |
+//! | Asking to admit | misuse | Ask, Attempt, Retry (`cooling_down`), Stop | Ignored | Ignored | Stop |
+//! | `InFlight` | misuse | misuse | Done, Ask, Retry, Fallback, Stop; Pending beside a sibling | Ask, Attempt, Pending | Pending |
+//! | Asking to hedge | misuse | Attempt, Pending | misuse | Ignored | Pending |
+//! | Asking to repeat | misuse | Retry, Fallback, Stop | Ignored | Ignored | Stop |
+//! | Waiting | Retry (`too_early`), or as Ready | misuse | Ignored | Ignored | Stop |
+//! | Ended | misuse; Stop once cancelled | Stop where an answer was due | Ignored | Ignored | Stop |
+//!
+//! `on_outcome` answers the first failure of a kind that can be repaired with `Retry` (`repair`) at once, or asks its run
+//! first. The attempt is counted by the call, and not by its target; no guard hears of it.
 //!
 //! An outcome is answered once: one of an attempt that was superseded or already decided is Ignored, one of an attempt
-//! never issued is misuse. `begin` is in `begin.rs`, `on_outcome` in `outcome.rs`, records and events are in
+//! never issued is misuse. `first_item` is Pending for an attempt in flight, Ignored for any other. `begin` is in
+//! `begin.rs`, `on_outcome` in `outcome.rs`, attempts beside each other are in `hedge.rs`, records and events in
 //! `records.rs`, snapshots in `snapshot.rs`; this file holds the state and what they share.
 
 mod begin;
+mod hedge;
 mod outcome;
 mod records;
 mod snapshot;
 
 pub use snapshot::{Restore, SnapshotError};
 
-use crate::action::{Action, Disposition, Misuse, Redeliver, Step, Stop, StopReason};
-use crate::failure::Kind;
+use crate::action::{Action, Disposition, Misuse, Redeliver, RetryReason, Step, Stop, StopReason};
+use crate::failure::{Category, Kind, KindSet};
 use crate::guard::{Permit, Settle, Usage, Verdict};
 use crate::policy::StreamMode;
 use crate::trace::{Decision, Ids, Masks, Receipt};
@@ -59,6 +65,8 @@ pub struct Call {
     cancelled: bool,
     guarded: bool,
     recorded: bool,
+    /// Its driver can run attempts beside each other.
+    hedged: bool,
     /// The call ended while an answer of its guards was due: what it grants must be given back.
     unanswered: bool,
     /// The chain has waited for a cooling target.
@@ -77,6 +85,12 @@ pub struct Call {
     returns: Vec<(usize, Span)>,
     began: Span,
     first_item: Option<Span>,
+    /// From when on another attempt may join those in flight; the end of time where none may.
+    joinable: Span,
+    /// The attempts in flight, where one has joined another since the last `begin`.
+    hedging: Option<Box<hedge::Hedging>>,
+    /// The kinds that can still be repaired, each once.
+    repairs: KindSet,
     /// A retry was paid for and has not begun.
     owed: u32,
     outbox: Vec<Settle>,
@@ -102,13 +116,16 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Admit,
-    Repeat { delay: Span },
+    Hedge,
+    Repeat { delay: Span, reason: RetryReason },
 }
 
 /// What is counted per target, and forgotten when it is left.
 #[derive(Clone, Copy, Debug, Default)]
 struct OnTarget {
     attempts: u32,
+    /// Attempts beside these whose failure was repaired: they count nowhere.
+    repaired: u32,
     /// How many ended with each kind.
     kinds: [u16; Kind::COUNT],
     /// The last decorrelated wait.
@@ -159,6 +176,7 @@ impl Call {
             cancelled: false,
             guarded: false,
             recorded: false,
+            hedged: false,
             unanswered: false,
             cooled: false,
             attempts: 0,
@@ -171,6 +189,9 @@ impl Call {
             returns: Vec::new(),
             began: Span::ZERO,
             first_item: None,
+            joinable: Span::MAX,
+            hedging: None,
+            repairs: KindSet::EMPTY,
             owed: 0,
             outbox: Vec::new(),
             receipts: Vec::new(),
@@ -213,10 +234,41 @@ impl Call {
         self
     }
 
+    /// Its driver can run attempts beside each other: where the policy hedges, an attempt says when another may join it
+    /// ([`Call::hedge`]). Before the first `begin`.
+    ///
+    /// ```
+    /// use reprieve::{Action, Call, Outcome, Policy, Span};
+    ///
+    /// let policy = Policy::from_json(r#"{"hedge": {"after": "300ms"}}"#)?;
+    /// let mut call = Call::new(policy, 7).hedged();
+    /// let ms = Span::from_millis;
+    /// let Action::Attempt { number: 1, hedge_after, .. } = call.begin(ms(0))?.action else { panic!() };
+    /// assert_eq!(hedge_after, Some(ms(300)));
+    /// let Action::Attempt { number: 2, hedge_after: None, .. } = call.hedge(ms(300)).action else { panic!() };
+    /// assert!(matches!(call.on_outcome(ms(350), 2, Outcome::success())?.action, Action::Done));
+    /// assert!(matches!(call.on_outcome(ms(351), 1, Outcome::success())?.action, Action::Ignored));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn hedged(mut self) -> Call {
+        self.hedged = true;
+        self
+    }
+
     /// Names the call in its records.
     #[must_use]
     pub fn with_ids(mut self, ids: Ids) -> Call {
         self.ids = Some(Box::new(ids));
+        self
+    }
+
+    /// The driver can change the request after a failure of these kinds. The first failure of each is answered with a
+    /// `Retry` at once, whose reason is `repair`: one attempt more, which does not count into `max_attempts`. Control
+    /// kinds cannot be repaired.
+    #[must_use]
+    pub fn repairing(mut self, kinds: KindSet) -> Call {
+        self.repairs = kinds.iter().filter(|kind| kind.category() != Category::Control).collect();
         self
     }
 
@@ -234,12 +286,14 @@ impl Call {
         self
     }
 
-    /// Cancels the call, in any state. An attempt in flight is only marked: `Pending`, and its outcome ends the call.
+    /// Cancels the call, in any state. An attempt in flight is only marked: `Pending`, and its outcome ends the call;
+    /// of several, the first outcome that comes.
     pub fn cancel(&mut self, now: Span) -> Step {
         match self.state {
-            State::InFlight => {
+            State::InFlight | State::Asking(Asked::Hedge) => {
                 self.at(now);
                 self.cancelled = true;
+                self.joinable = Span::MAX;
                 self.step(Action::Pending)
             }
             State::Ended(stop) => {
@@ -254,15 +308,21 @@ impl Call {
         }
     }
 
-    /// The attempt in flight has its first item: a stream's probe settles here.
-    pub fn first_item(&mut self, now: Span) -> Vec<Settle> {
-        if self.state == State::InFlight && self.first_item.is_none() {
+    /// An attempt has its first item. `Pending`: it goes on, alone from now on, and a stream's probe settles here.
+    /// `Ignored`: it is not in flight, because another one had its first item before; drop it.
+    pub fn first_item(&mut self, now: Span, number: u32) -> Step {
+        if !self.is_in_flight(number) {
+            return self.step(Action::Ignored);
+        }
+        if self.first_item.is_none() {
             self.first_item = Some(self.at(now));
+            self.joinable = Span::MAX;
+            self.single_out(number);
             if self.on_target.breaker.is_some_and(|p| p.probe) {
                 self.verdict(Verdict::Success);
             }
         }
-        std::mem::take(&mut self.outbox)
+        self.step(Action::Pending)
     }
 
     /// The policy of the call.
@@ -283,19 +343,19 @@ impl Call {
         self.attempts
     }
 
-    /// Attempts issued on the current target: the n of a user's own backoff.
+    /// Attempts issued on the current target, without those that were repaired: the n of a user's own backoff.
     #[must_use]
     pub fn attempts_on_target(&self) -> u32 {
         self.on_target.attempts
     }
 
-    /// No attempt can follow the one in flight, whatever comes of it.
+    /// No attempt can follow the one in flight, whatever comes of it. A hedge that joins it does not follow it.
     #[must_use]
     pub fn is_last(&self) -> bool {
         let target = &self.policy.targets[self.target];
         let here = self.on_target.attempts >= target.max_attempts.unwrap_or(self.policy.max_attempts);
         let last_target = self.target + 1 >= self.policy.targets.len();
-        self.total_reached() || (here && last_target)
+        self.total_reached() || (here && last_target && self.repairs.is_empty())
     }
 
     /// What is left of the deadline at the latest moment seen.

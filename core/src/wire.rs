@@ -86,7 +86,7 @@ impl Failure {
 
 impl Ids {
     /// Reads what names a call: `trace_id`, and as needed `idempotency_key`, `scene`, `prompt_version`,
-    /// `outer_trace_id`.
+    /// `outer_trace_id`, `client`.
     ///
     /// # Errors
     /// [`WireError`] for an unknown field or a value of another type.
@@ -183,11 +183,14 @@ impl Action {
             Action::Pending => "pending",
             Action::Ignored => "ignored",
             Action::Done => "done",
-            Action::Attempt { number, target, timeout } => {
+            Action::Attempt { number, target, timeout, hedge_after } => {
                 return named("attempt", |out| {
                     out.count("number", *number);
                     out.text("target", id(*target));
                     out.number("timeout_ns", timeout.as_nanos());
+                    if let Some(after) = hedge_after {
+                        out.number("hedge_after_ns", after.as_nanos());
+                    }
                 });
             }
             Action::Retry { after, reason, redeliver } => {

@@ -114,12 +114,12 @@ fn a_receipt_waits_for_its_decision() {
 fn a_probe_settles_at_its_first_item() {
     let permit = Permit { generation: 1, probe: true, at: NOW };
     let mut call = Call::new(Policy::default(), 7).guarded();
-    assert!(call.first_item(Span::ZERO).is_empty(), "nothing is in flight");
+    assert!(call.first_item(Span::ZERO, 1).settles.is_empty(), "nothing is in flight");
     let _ask = call.begin(NOW).unwrap();
     let _attempt = call.on_answer(NOW, Answer::Granted(Grant { breaker: Some(permit), ..Grant::default() })).unwrap();
-    let settled = call.first_item(NOW);
+    let settled = call.first_item(NOW, 1).settles;
     assert_eq!(settled, [Settle::Breaker { target: 0, permit, verdict: Verdict::Success }]);
-    assert!(call.first_item(NOW).is_empty());
+    assert!(call.first_item(NOW, 1).settles.is_empty());
     assert_eq!(call.time_left(), Span::from_secs(600), "the deadline starts at the first `begin`");
 }
 

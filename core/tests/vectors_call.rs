@@ -10,7 +10,7 @@ use reprieve::backoff::Point;
 use reprieve::guard::{self, Guards, Run, RunConfig};
 use reprieve::policy::Millionths;
 use reprieve::trace::Ids;
-use reprieve::{Action, Call, Kind, Misuse, Outcome, Policy, Restore, Span, Step};
+use reprieve::{Action, Call, Kind, KindSet, Misuse, Outcome, Policy, Restore, Span, Step};
 use serde_json::{Value, json};
 
 #[test]
@@ -37,6 +37,7 @@ fn waits_are_as_the_vectors_say() {
 /// The case can be started late: it begins at once, and nothing but the policy bounds it.
 fn plain_begin(case: &Case) -> bool {
     let bound = ["guards", "run", "options"].iter().any(|name| !case[*name].is_null());
+    let bound = bound || policy_of(case).is_ok_and(|policy| policy.hedge.is_some());
     case["steps"][0]["do"] == "begin" && case["steps"][0]["expect"]["attempt"].is_object() && !bound
 }
 
@@ -76,7 +77,7 @@ impl World {
     }
 
     fn fresh(&self, policy: Policy, seed: u64, options: &Value) -> Call {
-        let mut call = Call::new(policy, seed).recorded();
+        let mut call = Call::new(policy, seed).recorded().hedged();
         if self.guards.is_some() || self.run.is_some() {
             call = call.guarded();
         }
@@ -86,7 +87,7 @@ impl World {
         if let Some(moment) = options["ends_by"].as_str() {
             call = call.ends_by(span(moment));
         }
-        call.with_ids(ids(options))
+        call.with_ids(ids(options)).repairing(repairs(options))
     }
 
     fn play(mut self, case: &Case) -> Result<(), String> {
@@ -106,7 +107,7 @@ impl World {
                 self.call = Call::started(self.policy.clone(), self.seed, at).recorded();
                 let timeout = self.policy.targets[0].attempt_timeout.or(self.policy.attempt_timeout);
                 let timeout = timeout.unwrap_or(Span::MAX).min(self.policy.total_timeout);
-                Ok(self.seen(&Action::Attempt { number: 1, target: 0, timeout }))
+                Ok(self.seen(&Action::Attempt { number: 1, target: 0, timeout, hedge_after: None }))
             }
             "begin" => {
                 let step = self.call.begin(at);
@@ -116,10 +117,14 @@ impl World {
                 let step = self.call.cancel(at);
                 self.follow(at, Ok(step))
             }
+            "hedge" => {
+                let step = self.call.hedge(at);
+                self.follow(at, Ok(step))
+            }
             "first_item" => {
-                let settles = self.call.first_item(at);
-                guard::settle(at, self.guards.as_mut(), self.run.as_mut(), self.call.policy(), &settles);
-                Ok(Value::Null)
+                let number = body["attempt"].as_u64().map_or(self.call.attempts(), |n| u32::try_from(n).unwrap());
+                let step = self.call.first_item(at, number);
+                self.follow(at, Ok(step))
             }
             "success" | "failure" | "evidence" => self.outcome(at, what),
             "call" => self.switch(body).map(|()| Value::Null),
@@ -161,7 +166,13 @@ impl World {
 
     fn restore(&mut self, at: Span, body: &Value) -> Result<Value, String> {
         let guarded = self.guards.is_some() || self.run.is_some();
-        let options = Restore { count_suspended: body["count_suspended"] != false, guarded, ends_by: None };
+        let options = Restore {
+            count_suspended: body["count_suspended"] != false,
+            guarded,
+            hedged: true,
+            repairs: repairs(body),
+            ..Restore::default()
+        };
         let wall = body["wall"].as_u64().ok_or("wall")?;
         let (call, step) = Call::restore(&self.snapshot, at, wall, options).map_err(|e| e.to_string())?;
         self.call = call;
@@ -210,6 +221,12 @@ impl World {
     }
 }
 
+/// The kinds that can be repaired.
+fn repairs(options: &Value) -> KindSet {
+    let names = options["repairs"].as_array().into_iter().flatten();
+    names.map(|name| name.as_str().and_then(Kind::from_name).expect("a kind")).collect()
+}
+
 fn ids(options: &Value) -> Ids {
     let text = |name: &str| options[name].as_str().map(str::to_owned);
     Ids {
@@ -218,6 +235,7 @@ fn ids(options: &Value) -> Ids {
         scene: text("scene"),
         prompt_version: text("prompt_version"),
         outer_trace_id: text("outer_trace_id"),
+        client: text("client"),
     }
 }
 

@@ -105,6 +105,10 @@ class Policy:
         """The policy needs guards: a breaker, a retry budget, a cooldown or shedding is set."""
 
     @property
+    def hedged(self) -> bool:
+        """Slow attempts are joined by others."""
+
+    @property
     def summary(self) -> str:
         """Attempts, time and targets, for people."""
 
@@ -226,6 +230,14 @@ class Action:
         """Of an attempt: how long it may take, in seconds."""
 
     @property
+    def hedge_after_ns(self) -> int | None:
+        """Of an attempt: how long after its start another may join it, in nanoseconds."""
+
+    @property
+    def hedge_after(self) -> float | None:
+        """Of an attempt: how long after its start another may join it, in seconds."""
+
+    @property
     def after_ns(self) -> int | None:
         """Of a retry or fallback: how long to sleep first, in nanoseconds."""
 
@@ -278,13 +290,24 @@ class Call:
         ends_by: int | None = None,
         recorded: bool = True,
         heard: bool = False,
+        hedged: bool = False,
         unmask: Sequence[str] = ...,
+        repairs: Sequence[str] = ...,
     ) -> Call:
         """A call that has not begun. `ids` is JSON: `trace_id` and as needed `idempotency_key`, `scene`,
-        `prompt_version`, `outer_trace_id`. `ends_by` is a moment."""
+        `prompt_version`, `outer_trace_id`, `client`. `ends_by` is a moment. `hedged`: the driver can run attempts beside
+        each other. `repairs` are kinds that can be repaired."""
 
     @staticmethod
-    def started(policy: Policy, seed: int, t0: int, *, ids: str | None = None, unmask: Sequence[str] = ...) -> Call:
+    def started(
+        policy: Policy,
+        seed: int,
+        t0: int,
+        *,
+        ids: str | None = None,
+        unmask: Sequence[str] = ...,
+        repairs: Sequence[str] = ...,
+    ) -> Call:
         """The call whose first attempt a driver began by itself at `t0`."""
 
     def begin(self, now_ns: int) -> Action: ...
@@ -292,8 +315,11 @@ class Call:
         """Takes an outcome (JSON: `success`, `failure` or `evidence`, and what stands beside them)."""
 
     def cancel(self, now_ns: int) -> Action: ...
-    def first_item(self, now_ns: int) -> None:
-        """The stream's first item has come."""
+    def first_item(self, now_ns: int, number: int | None = None) -> Action:
+        """An attempt (the latest unless said) has its first item: `pending`, or `ignored` where another was first."""
+
+    def hedge(self, now_ns: int) -> Action:
+        """The latest attempt is slow: another that joins it, or `pending`."""
 
     def snapshot(self, now_ns: int, wall_now_ms: int, *, cancelled: bool = False) -> str: ...
     @staticmethod
@@ -303,9 +329,11 @@ class Call:
         wall_now_ms: int,
         *,
         count_suspended: bool = True,
+        hedged: bool = False,
         guards: Guards | None = None,
         run: Run | None = None,
         ends_by: int | None = None,
+        repairs: Sequence[str] = ...,
     ) -> tuple[Call, Action]:
         """The call of a snapshot, and its next action. Raises `SnapshotError`."""
 

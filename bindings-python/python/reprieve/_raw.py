@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _native
@@ -24,7 +24,8 @@ class Call:
     """One call as a state machine. Reads no clock: every method takes `now`, in nanoseconds since any one moment.
 
     `on_outcome` takes what an attempt came to: a dict with one of `success`, `failure` (at least its `kind`) and
-    `evidence`, and as needed `delivered`, `retry_if`, `backoff`, `usage`.
+    `evidence`, and as needed `delivered`, `retry_if`, `backoff`, `usage`. `repairs` are the kinds of failure after
+    which you can change the request: the first one of each is answered with a retry at once, whose reason is `repair`.
 
     >>> from reprieve import Call, Policy
     >>> call = Call(Policy(jitter={"kind": "none"}), seed=7)
@@ -43,6 +44,7 @@ class Call:
         guards: Guards | None = None,
         run: Run | None = None,
         ends_by: int | None = None,
+        repairs: Iterable[str] = (),
     ) -> None:
         self._native: _native.Call = _native.Call(
             policy._native,
@@ -51,6 +53,8 @@ class Call:
             guards=guards._native if guards else None,
             run=run._native if run else None,
             ends_by=ends_by,
+            hedged=True,
+            repairs=list(repairs),
         )
 
     def begin(self, now: int) -> Action:
@@ -65,9 +69,25 @@ class Call:
         """Cancels the call, in any state."""
         return self._native.cancel(now)
 
-    def first_item(self, now: int) -> None:
-        """The stream's first item has come."""
-        self._native.first_item(now)
+    def first_item(self, now: int, number: int | None = None) -> Action:
+        """An attempt (the latest unless said) has its first item. `pending`: it goes on, alone from now on. `ignored`: it
+        is not in flight, because another one was first; drop it."""
+        return self._native.first_item(now, number)
+
+    def hedge(self, now: int) -> Action:
+        """The latest attempt's `hedge_after` has passed: an `attempt` that joins it, or `pending` where none may. The rest
+        are yours to cancel once one has won; their outcomes are `ignored`.
+
+        >>> from reprieve import Call, Policy
+        >>> call = Call(Policy(hedge={"after": 0.3}), seed=7)
+        >>> call.begin(0).hedge_after
+        0.3
+        >>> call.hedge(300_000_000).number
+        2
+        >>> call.on_outcome(350_000_000, 2, {"success": {}}).kind, call.on_outcome(360_000_000, 1, {"success": {}}).kind
+        ('done', 'ignored')
+        """
+        return self._native.hedge(now)
 
     def snapshot(self, now: int, wall_now_ms: int) -> str:
         """The call as JSON."""
@@ -83,6 +103,7 @@ class Call:
         count_suspended: bool = True,
         guards: Guards | None = None,
         run: Run | None = None,
+        repairs: Iterable[str] = (),
     ) -> tuple[Call, Action]:
         """The call of a snapshot, and its next action. Raises `SnapshotError`."""
         native, action = _native.Call.restore(
@@ -90,8 +111,10 @@ class Call:
             now,
             wall_now_ms,
             count_suspended=count_suspended,
+            hedged=True,
             guards=guards._native if guards else None,
             run=run._native if run else None,
+            repairs=list(repairs),
         )
         call = cls.__new__(cls)
         call._native = native

@@ -265,8 +265,7 @@ class Session:
 
     def _outcome_of(self, error: Exception) -> dict[str, Any]:
         """Evidence for the core; with functions of the user's own, the failure and what they say of it."""
-        evidence = evidence_of(error, self._inner)
-        evidence["wall_now_ms"] = clock().wall_ms()
+        evidence = self._evidence_of(error)
         options = self.options
         if options.classify is None and options.retry_if is None and options.backoff is None:
             return {"evidence": evidence}
@@ -284,6 +283,11 @@ class Session:
             if wait is not None:
                 outcome["backoff"] = wait
         return outcome
+
+    def _evidence_of(self, error: Exception) -> dict[str, Any]:
+        evidence = evidence_of(error, self._inner)
+        evidence["wall_now_ms"] = clock().wall_ms()
+        return evidence
 
     def _inner(self, error: BaseException) -> str | None:
         """The trace id of an inner call: one that ended while this attempt ran. An exception that is raised again and

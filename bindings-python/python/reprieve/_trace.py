@@ -1,4 +1,5 @@
-"""A call's trace: its receipts and how it ended, attached to the exception that it raises."""
+"""A call's trace: its receipts and how it ended, attached to the exception that it raises, or to the response that it
+answers with."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 
 from . import _native
 from ._evidence import chain_of
+from ._reading import get, is_dict, is_exception
 
 _ATTRIBUTE = "__reprieve_trace__"
 
@@ -50,25 +52,27 @@ class Trace:
         return _native.timeline(self.trace_id, self.lines)
 
 
-def attach(error: BaseException, trace: Trace) -> None:
-    """Attaches a trace to an exception, whatever its class does with attributes."""
+def attach(end: object, trace: Trace) -> None:
+    """Attaches a trace to an exception or a response, whatever its class does with attributes."""
     try:
-        error.__dict__[_ATTRIBUTE] = trace
+        end.__dict__[_ATTRIBUTE] = trace
     except Exception:
         return
 
 
-def attached(error: BaseException) -> Trace | None:
-    """The trace on this very exception."""
-    try:
-        found = error.__dict__.get(_ATTRIBUTE)
-    except Exception:
-        return None
-    return found if isinstance(found, Trace) else None
+def attached(end: object) -> Trace | None:
+    """The trace on this very exception or response, or on the response that this exception was made of."""
+    for holder in (end, get(end, "response")):
+        own = get(holder, "__dict__")
+        found = own.get(_ATTRIBUTE) if is_dict(own) else None
+        if isinstance(found, Trace):
+            return found
+    return None
 
 
-def trace_of(error: BaseException) -> Trace | None:
-    """The trace of the call that raised this exception, looked for along its causes and in its groups.
+def trace_of(end: object) -> Trace | None:
+    """The trace of the call that raised this exception, looked for along its causes and in its groups; or of the call
+    of an HTTP layer that answered with this response.
 
     >>> from reprieve import Policy, trace_of
     >>> def fails():
@@ -79,4 +83,5 @@ def trace_of(error: BaseException) -> Trace | None:
     ...     print(trace_of(error).receipts[0]["decision"])
     stop
     """
-    return next((trace for link in chain_of(error) if (trace := attached(link))), None)
+    links = chain_of(end) if is_exception(end) else (end,)
+    return next((trace for link in links if (trace := attached(link))), None)

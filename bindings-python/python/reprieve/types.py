@@ -235,6 +235,17 @@ class ShedFields(TypedDict, total=False):
     below_priority: int
 
 
+class _Delayed(TypedDict):
+    after: Duration
+
+
+class HedgeFields(_Delayed, total=False):
+    """When a slow attempt is joined by another beside it, and by how many (1). For coroutines under asyncio: a plain
+    function is never joined."""
+
+    max: int
+
+
 class StreamFields(TypedDict, total=False):
     """How streams are retried and timed."""
 
@@ -270,6 +281,7 @@ class PolicyFields(TypedDict, total=False):
     retry_budget: RetryBudgetFields | None
     cooldown: CooldownFields | None
     shed: ShedFields | None
+    hedge: HedgeFields | None
     stream: StreamFields
 
 

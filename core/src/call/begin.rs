@@ -47,9 +47,13 @@ impl Call {
                     Answer::Refused(refusal) => self.refused(refusal),
                 })
             }
-            (State::Asking(Asked::Repeat { delay }), answer) => {
+            (State::Asking(Asked::Hedge), answer) => {
                 self.at(now);
-                Ok(self.answered(delay, answer))
+                Ok(self.hedge_answered(answer))
+            }
+            (State::Asking(Asked::Repeat { delay, reason }), answer) => {
+                self.at(now);
+                Ok(self.answered(delay, reason, answer))
             }
             (State::Ended(Some(stop)), answer) if self.unanswered => {
                 self.unanswered = false;
@@ -65,7 +69,7 @@ impl Call {
     fn ask(&mut self, target: usize) -> Step {
         self.asked = target;
         self.state = State::Asking(Asked::Admit);
-        let first = target != self.target || self.on_target.attempts == 0;
+        let first = target != self.target || self.on_target.attempts + self.on_target.repaired == 0;
         self.step(Action::Ask(Asks { policy: self.policy.clone(), target, purpose: Purpose::Admit { first } }))
     }
 
@@ -93,11 +97,23 @@ impl Call {
         self.on_target.cost = std::mem::take(&mut self.owed);
         self.began = self.time;
         self.first_item = None;
+        self.hedging = None;
+        self.start(None)
+    }
+
+    /// The attempt that was counted last, under way.
+    pub(super) fn start(&mut self, reason: Option<&'static str>) -> Step {
+        let target = self.target;
         self.state = State::InFlight;
         let own = self.policy.targets[target].attempt_timeout.or(self.policy.attempt_timeout);
         let timeout = own.unwrap_or(Span::MAX).min(self.time_left());
-        self.event("attempt_started", |event| event.timeout_ms = Some(timeout.as_millis_rounded()));
-        self.step(Action::Attempt { number: self.attempts, target, timeout })
+        let hedge_after = self.hedge_after(timeout);
+        self.joinable = hedge_after.map_or(Span::MAX, |after| self.time.plus(after));
+        self.event("attempt_started", |event| {
+            event.timeout_ms = Some(timeout.as_millis_rounded());
+            event.reason = reason;
+        });
+        self.step(Action::Attempt { number: self.attempts, target, timeout, hedge_after })
     }
 
     /// One guard refused. A refusal by the run stops; any other asks for the next target, and after the last one the
@@ -152,7 +168,10 @@ impl Call {
     }
 
     fn waits(&mut self, delay: Span, reason: RetryReason) {
-        let name = if matches!(reason, RetryReason::Kind(_)) { "will_retry" } else { "waiting" };
+        let name = match reason {
+            RetryReason::Kind(_) | RetryReason::Repair => "will_retry",
+            RetryReason::TooEarly | RetryReason::CoolingDown => "waiting",
+        };
         self.event(name, |event| {
             event.reason = Some(reason.name());
             event.delay_ms = Some(delay.as_millis_rounded());
@@ -177,7 +196,7 @@ impl Call {
         }
     }
 
-    fn refusal_receipt(&self, refusal: Refusal) -> Receipt {
+    pub(super) fn refusal_receipt(&self, refusal: Refusal) -> Receipt {
         Receipt {
             refused_by: Some(refusal.by),
             breaker: (refusal.by == RefusedBy::CircuitOpen).then_some("open"),

@@ -1,5 +1,5 @@
-//! `on_outcome`: what follows an attempt? In this order: success, cancelled, retryable at all, safe to repeat, the
-//! reasons to leave the target, and else a retry.
+//! `on_outcome`: what follows an attempt? In this order: success, cancelled, a repair, retryable at all, safe to repeat,
+//! the reasons to leave the target, and else a retry.
 
 use super::{Asked, Call, State};
 use crate::Span;
@@ -19,61 +19,71 @@ impl Call {
         if number == 0 || number > self.attempts {
             return Err(self.misuse("on_outcome of an attempt that was never issued"));
         }
-        if self.state != State::InFlight || number < self.attempts {
+        if self.state == State::Asking(Asked::Hedge) {
+            return Err(self.misuse("on_outcome"));
+        }
+        if !self.is_in_flight(number) {
             return Ok(self.step(Action::Ignored));
         }
         self.at(now);
+        let _turned = self.turn_to(number);
         self.deadline = self.deadline.plus(outcome.delivering);
         if self.guarded {
             self.tell(Settle::Used { usage: outcome.usage.clone() });
         }
         Ok(match outcome.failure {
-            None => self.succeeded(outcome),
-            Some(_) => self.failed(outcome),
+            None => self.succeeded(number, outcome),
+            Some(_) => self.failed(number, outcome),
         })
     }
 
-    fn succeeded(&mut self, outcome: Outcome) -> Step {
+    fn succeeded(&mut self, number: u32, outcome: Outcome) -> Step {
+        self.supersede();
         self.verdict(Verdict::Success);
         let (target, cost) = (self.target, self.on_target.cost);
-        if self.on_target.attempts == 1 {
+        if self.on_target.attempts == 1 && self.on_target.repaired == 0 && self.hedging.is_none() {
             self.tell(Settle::Refund { target });
         } else if cost > 0 {
             self.tell(Settle::Return { target, cost });
         }
         if self.recorded || !self.receipts.is_empty() {
-            let receipt = self.receipt(outcome);
+            let receipt = self.receipt(number, outcome);
             self.receipts.push(receipt);
             self.close(Decision::Done, None, None);
         } else {
             self.used = outcome.usage.map(Box::new);
         }
         self.state = State::Ended(None);
-        self.event("succeeded", |_| ());
+        self.event("succeeded", |event| event.attempt = number);
         self.step(Action::Done)
     }
 
-    fn failed(&mut self, mut outcome: Outcome) -> Step {
-        let Some(failure) = outcome.failure.take() else { return self.succeeded(outcome) };
-        let ended_so = &mut self.on_target.kinds[failure.kind as usize];
-        *ended_so = ended_so.saturating_add(1);
-        self.on_target.fault = failure.kind.service_fault();
+    fn failed(&mut self, number: u32, mut outcome: Outcome) -> Step {
+        let Some(mut failure) = outcome.failure.take() else { return self.succeeded(number, outcome) };
+        let (kind, own_wish) = (failure.kind, failure.retry_after);
         self.spoken |= 1 << self.target;
-        self.note_return(self.target, failure.retry_after);
-        self.tell(Settle::Failed { target: self.target, kind: failure.kind, retry_after: failure.retry_after });
-
+        let wish = self.wish(own_wish);
+        self.note_return(self.target, wish);
+        if self.in_company() && !self.cancelled {
+            return self.pend(number, failure, outcome);
+        }
+        self.supersede();
+        failure.retry_after = wish;
+        let ended_so = &mut self.on_target.kinds[kind as usize];
+        *ended_so = ended_so.saturating_add(1);
+        let decided = self.decide(&failure, &outcome);
+        if let Next::Repair = decided {
+            self.overlook(kind);
+        } else {
+            self.blames(kind, own_wish);
+        }
         // A bench's probe is one attempt: the account may be probed again, by this call too.
         if let Some(permit) = self.on_target.bench.take() {
             self.tell(Settle::Bench { target: self.target, permit, verdict: Verdict::Released });
         }
-        self.event("attempt_failed", |event| {
-            event.kind = Some(failure.kind.name());
-            event.category = Some(failure.kind.category().name());
-        });
+        self.event_of_failure(number, kind);
 
-        let decided = self.decide(&failure, &outcome);
-        let kind = failure.kind;
-        let mut receipt = self.receipt(Outcome { failure: Some(failure), ..outcome });
+        let mut receipt = self.receipt(number, Outcome { failure: Some(failure), ..outcome });
         if let Next::Retry { backoff, .. } | Next::Leave { backoff: Some(backoff), .. } = decided {
             receipt.backoff = Some(backoff);
         }
@@ -81,9 +91,42 @@ impl Call {
         match decided {
             Next::Stop(reason) => self.stop(reason),
             Next::Leave { reason, .. } => self.leave(reason),
-            Next::Retry { delay, .. } if self.guarded => self.ask_repeat(kind, delay),
-            Next::Retry { delay, .. } => self.wait(delay, RetryReason::Kind(kind)),
+            Next::Repair => self.repeat(Span::ZERO, RetryReason::Repair),
+            Next::Retry { delay, .. } => self.repeat(delay, RetryReason::Kind(kind)),
         }
+    }
+
+    /// The failure speaks against the target, and the guards hear of it.
+    pub(super) fn blames(&mut self, kind: Kind, retry_after: Option<Span>) {
+        self.on_target.fault = kind.service_fault();
+        self.tell(Settle::Failed { target: self.target, kind, retry_after });
+    }
+
+    pub(super) fn event_of_failure(&mut self, number: u32, kind: Kind) {
+        self.event("attempt_failed", |event| {
+            event.attempt = number;
+            event.kind = Some(kind.name());
+            event.category = Some(kind.category().name());
+        });
+    }
+
+    /// The failure of this kind is repaired: it is the request's, and speaks neither against the target nor for it.
+    fn overlook(&mut self, kind: Kind) {
+        self.repairs = self.repairs.without(kind);
+        let on = &mut self.on_target;
+        let ended_so = &mut on.kinds[kind as usize];
+        *ended_so = ended_so.saturating_sub(1);
+        on.attempts = on.attempts.saturating_sub(1);
+        on.repaired = on.repaired.saturating_add(1);
+        on.fault = false;
+        // A probe is one attempt: the next one asks for a probe of its own.
+        if on.breaker.is_some_and(|permit| permit.probe) {
+            self.verdict(Verdict::Released);
+        }
+    }
+
+    fn repeat(&mut self, delay: Span, reason: RetryReason) -> Step {
+        if self.guarded { self.ask_repeat(delay, reason) } else { self.wait(delay, reason) }
     }
 
     /// Rules 1 to 4 and 6, but for what only guards know.
@@ -92,6 +135,10 @@ impl Call {
         if self.cancelled || kind == Kind::Cancelled {
             return Next::Stop(StopReason::Cancelled);
         }
+        let forbidden = self.forbidden(failure, outcome);
+        if forbidden.is_none() && self.repairable(kind) {
+            return Next::Repair;
+        }
         let revivable = kind.category() != Category::Control;
         let listed = self.policy.retry_on.contains(kind) && !failure.retry_forbidden;
         let retries = revivable && outcome.retry_if.unwrap_or(listed);
@@ -99,12 +146,8 @@ impl Call {
         if !retries && !falls_back {
             return Next::Stop(StopReason::NotRetryable);
         }
-        let modes = [StreamMode::BeforeFirstItem, StreamMode::Buffered];
-        if outcome.delivered > 0 && modes.contains(&self.policy.stream.mode) {
-            return Next::Stop(StopReason::AlreadyDelivered);
-        }
-        if self.policy.side_effects == SideEffects::Unsafe && failure.may_have_executed {
-            return Next::Stop(StopReason::UnsafeToRepeat);
+        if let Some(reason) = forbidden {
+            return Next::Stop(reason);
         }
         if let Some(reason) = self.used_up(failure, falls_back) {
             return Next::Leave { reason, backoff: None };
@@ -114,6 +157,28 @@ impl Call {
             Ok(()) => Next::Retry { backoff, delay },
             Err(reason) => Next::Leave { reason, backoff: Some(backoff) },
         }
+    }
+
+    /// Why nothing may follow, on any target.
+    fn forbidden(&self, failure: &Failure, outcome: &Outcome) -> Option<StopReason> {
+        let modes = [StreamMode::BeforeFirstItem, StreamMode::Buffered];
+        if outcome.delivered > 0 && modes.contains(&self.policy.stream.mode) {
+            Some(StopReason::AlreadyDelivered)
+        } else if self.policy.side_effects == SideEffects::Unsafe && failure.may_have_executed {
+            Some(StopReason::UnsafeToRepeat)
+        } else {
+            None
+        }
+    }
+
+    /// A changed request may do what this one did not: whatever the policy says of the kind, and whatever the server
+    /// says of repeating the same. A service that failed its breaker's probe is not cured by it.
+    fn repairable(&self, kind: Kind) -> bool {
+        let probe = self.on_target.breaker.is_some_and(|permit| permit.probe);
+        self.repairs.contains(kind)
+            && !(probe && kind.service_fault())
+            && !self.total_reached()
+            && self.fits(Span::ZERO).is_ok()
     }
 
     /// Why the call leaves its target whatever the wait would be.
@@ -158,37 +223,42 @@ impl Call {
         self.time_left().minus(attempt).min(by_wait)
     }
 
-    pub(super) fn ask_repeat(&mut self, kind: Kind, delay: Span) -> Step {
+    pub(super) fn ask_repeat(&mut self, delay: Span, reason: RetryReason) -> Step {
         self.asked = self.target;
-        self.state = State::Asking(Asked::Repeat { delay });
-        let purpose = Purpose::Repeat { kind };
+        self.state = State::Asking(Asked::Repeat { delay, reason });
+        let purpose = match reason {
+            RetryReason::Kind(kind) => Purpose::Repeat { kind },
+            RetryReason::Repair | RetryReason::TooEarly | RetryReason::CoolingDown => Purpose::Repair,
+        };
         self.step(Action::Ask(Asks { policy: self.policy.clone(), target: self.target, purpose }))
     }
 
     /// The guards' word on a retry: it is paid for, or the call leaves the target.
-    pub(super) fn answered(&mut self, delay: Span, answer: Answer) -> Step {
-        let kind = self.receipts.last().and_then(|r| r.failure.as_ref()).map_or(Kind::Unknown, |f| f.kind);
+    pub(super) fn answered(&mut self, delay: Span, reason: RetryReason, answer: Answer) -> Step {
         match answer {
             Answer::Granted(grant) => {
                 self.owed = grant.retry_cost;
                 if let Some(receipt) = self.receipts.last_mut() {
                     receipt.budget = grant.budget;
                 }
-                self.wait(delay, RetryReason::Kind(kind))
+                self.wait(delay, reason)
             }
             Answer::Refused(refusal) if refusal.by == RefusedBy::RunEnded => self.stop(StopReason::Cancelled),
+            // Only the run was asked, and it has no attempt for another target either.
+            Answer::Refused(refusal) if reason == RetryReason::Repair => self.stop(refusal.by.reason()),
             Answer::Refused(refusal) => self.leave(refusal.by.reason()),
         }
     }
 
-    fn receipt(&self, outcome: Outcome) -> Receipt {
+    pub(super) fn receipt(&self, number: u32, outcome: Outcome) -> Receipt {
         Receipt {
-            attempt: Some(self.attempts),
-            retry_count: self.attempts - 1,
+            attempt: Some(number),
+            retry_count: number - 1,
             started: self.began,
             first_item: self.first_item,
             delivered: outcome.delivered,
             failure: outcome.failure,
+            budget: self.hedging.as_ref().and_then(|hedging| hedging.budget),
             breaker: self.on_target.under,
             usage: outcome.usage,
             ..self.receipt_for(self.target)
@@ -200,5 +270,6 @@ impl Call {
 enum Next {
     Stop(StopReason),
     Leave { reason: StopReason, backoff: Option<Span> },
+    Repair,
     Retry { backoff: Span, delay: Span },
 }

@@ -9,7 +9,7 @@ mod save;
 
 use super::{Asked, Call, State};
 use crate::action::{Action, Outcome, RetryReason, Step, StopReason};
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, KindSet};
 use crate::guard::{Answer, Grant};
 use crate::json::Json;
 use crate::json::at::At;
@@ -24,15 +24,20 @@ const VERSION: u32 = 1;
 pub struct Restore {
     /// The time between snapshot and restore counts against deadline and wait. Default true.
     pub count_suspended: bool,
+    /// The driver there can run attempts beside each other.
+    pub hedged: bool,
     /// There are guards (or a run) where it goes on.
     pub guarded: bool,
     /// An outer bound where it goes on, on the driver's clock.
     pub ends_by: Option<Span>,
+    /// What can be repaired where it goes on; see [`Call::repairing`]. A changed request does not travel, so that kinds
+    /// that were repaired before can be again, but for the one whose repair is the next thing to do.
+    pub repairs: KindSet,
 }
 
 impl Default for Restore {
     fn default() -> Restore {
-        Restore { count_suspended: true, guarded: false, ends_by: None }
+        Restore { count_suspended: true, hedged: false, guarded: false, ends_by: None, repairs: KindSet::EMPTY }
     }
 }
 
@@ -64,8 +69,8 @@ impl Call {
     }
 
     /// The call that a snapshot was taken of, and its next action: the rest of its wait, the fallback it was about to
-    /// begin, or its end. An attempt that was in flight comes back as failed with kind `interrupted`. A call that had
-    /// not begun answers a wait of zero.
+    /// begin, or its end. An attempt that was in flight comes back as failed with kind `interrupted`; of several, the
+    /// latest does, and the others are superseded. A call that had not begun answers a wait of zero.
     ///
     /// # Errors
     /// [`SnapshotError`]; nothing is resumed.
@@ -76,11 +81,12 @@ impl Call {
             call.at(now);
         }
         let step = match call.state {
-            State::InFlight => call.on_outcome(now, call.attempts, Outcome::failed(Failure::of(Kind::Interrupted))),
-            State::Asking(Asked::Repeat { delay }) if options.guarded => {
-                let kind = call.receipts.last().and_then(|r| r.failure.as_ref()).map_or(Kind::Unknown, |f| f.kind);
-                Ok(call.ask_repeat(kind, delay))
+            State::InFlight => {
+                let number = call.latest_in_flight();
+                call.single_out(number);
+                call.on_outcome(now, number, Outcome::failed(Failure::of(Kind::Interrupted)))
             }
+            State::Asking(Asked::Repeat { delay, reason }) if options.guarded => Ok(call.ask_repeat(delay, reason)),
             State::Asking(_) => call.on_answer(now, Answer::Granted(Grant::default())),
             State::Ended(Some(stop)) => Ok(call.step(Action::Stop(stop))),
             State::Ended(None) => Ok(call.step(Action::Done)),
@@ -93,6 +99,16 @@ impl Call {
 
     fn began_at_all(&self) -> bool {
         self.attempts > 0 || !self.receipts.is_empty()
+    }
+
+    /// The next thing to do is a repair.
+    fn repairs_next(&self) -> bool {
+        let repair = RetryReason::Repair;
+        match self.state {
+            State::Asking(Asked::Repeat { reason, .. }) => reason == repair,
+            State::Ready | State::Waiting(_) => self.receipts.last().is_some_and(|r| r.reason == Some(repair.name())),
+            _ => false,
+        }
     }
 
     /// What the driver was told last, with what is left of the wait.
@@ -127,6 +143,9 @@ fn read(json: &str, wall_now_ms: u64, options: Restore) -> Result<Call, Snapshot
         call.carried = call.time.plus(Span::from_millis(wall_now_ms.saturating_sub(wall_ms)));
     }
     call.guarded = options.guarded;
+    call.hedged = options.hedged;
     call.ends_by = options.ends_by;
-    Ok(call)
+    let under_repair = call.receipts.last().filter(|_| call.repairs_next()).and_then(|r| r.failure.as_ref());
+    let repairs = under_repair.map_or(options.repairs, |failure| options.repairs.without(failure.kind));
+    Ok(call.repairing(repairs))
 }

@@ -185,6 +185,18 @@ impl KindSet {
         self.0 & (1 << kind as u32) != 0
     }
 
+    /// Whether no kind is in it.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The set without this kind.
+    #[must_use]
+    pub const fn without(self, kind: Kind) -> KindSet {
+        KindSet(self.0 & !(1 << kind as u32))
+    }
+
     /// The kinds of the set, in the order of declaration.
     pub fn iter(self) -> impl Iterator<Item = Kind> {
         Kind::all().filter(move |k| self.contains(*k))

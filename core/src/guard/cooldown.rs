@@ -125,6 +125,11 @@ impl Cooldown {
             && self.upstreams.get(upstream).is_none_or(|cooling| cooling.is_idle(now))
     }
 
+    /// The account is benched, or being probed.
+    pub(super) fn is_benched(&self, account: &str) -> bool {
+        self.accounts.get(account).is_some_and(|held| held.bench.is_held())
+    }
+
     /// A probe's permit if the account is benched, once [`Cooldown::held`] has answered `None`.
     pub(super) fn take(&mut self, now: Span, account: &str) -> Option<Permit> {
         self.accounts.with(account, now, |held| held.bench.take(now))

@@ -32,7 +32,8 @@ use crate::{Policy, Span};
 /// Answers what a call asks, all or nothing. Without guards or without a run, their part is granted.
 ///
 /// An attempt is admitted by, in this order: the run's gate, cooldown and bench, the breaker, shedding, the run's
-/// budget. A retry by a look at the run, then the retry budget.
+/// budget. A retry by a look at the run, then the retry budget; a repair by the look alone. A hedge by all of these: it
+/// is an attempt and a repetition.
 #[must_use]
 pub fn answer(now: Span, guards: Option<&mut Guards>, run: Option<&mut Run>, asks: &Asks) -> Answer {
     let policy = &asks.policy;
@@ -40,7 +41,9 @@ pub fn answer(now: Span, guards: Option<&mut Guards>, run: Option<&mut Run>, ask
     let Some(target) = policy.targets.get(asks.target) else { return Answer::Granted(Grant::default()) };
     let granted = match asks.purpose {
         Purpose::Admit { first } => admit(now, guards, run, policy, target, first),
+        Purpose::Hedge => hedge(now, guards, run, policy, target),
         Purpose::Repeat { kind } => repeat(now, guards, run, policy, target, kind),
+        Purpose::Repair => run.map_or(Ok(()), |run| run.would_admit(now)).map(|()| Grant::default()),
     };
     granted.map_or_else(Answer::Refused, Answer::Granted)
 }
@@ -63,6 +66,29 @@ fn admit(
     let counted = run.map(|run| run.admit(now)).transpose()?.is_some();
     let grant = guards.map_or_else(Grant::default, |guards| guards.take(now, policy, target, first));
     Ok(Grant { run: counted, ..grant })
+}
+
+fn hedge(
+    now: Span,
+    guards: Option<&mut Guards>,
+    mut run: Option<&mut Run>,
+    policy: &Policy,
+    target: &Target,
+) -> Result<Grant, Refusal> {
+    if let Some(run) = &run {
+        run.gate()?;
+    }
+    if let Some(guards) = &guards {
+        guards.look_beside(now, policy, target)?;
+    }
+    // A look before the retry budget is charged, so that a refusal has nothing to give back.
+    if let Some(run) = &run {
+        run.would_admit(now)?;
+    }
+    // Nobody has failed; what joins a slow attempt costs what a timeout's retry does.
+    let grant = repeat(now, guards, None, policy, target, Kind::Timeout)?;
+    let run = run.as_mut().map(|run| run.admit(now)).transpose()?.is_some();
+    Ok(Grant { run, ..grant })
 }
 
 fn repeat(
@@ -150,12 +176,17 @@ pub enum Purpose {
         /// No attempt of this call has been aimed at this target yet.
         first: bool,
     },
+    /// May an attempt be joined by another at the same target? Asked in the order of `Admit`, and charged like a retry,
+    /// too. It is given no permit: the call's own verdict speaks for both, and a probe is one attempt.
+    Hedge,
     /// May this failure be retried? Asked in this order: would the run refuse the next attempt (a look, no charge);
     /// retry budget (charged).
     Repeat {
         /// The kind of the failure.
         kind: Kind,
     },
+    /// May the request be repaired and tried again? Asked: would the run refuse the next attempt (a look, no charge).
+    Repair,
 }
 
 /// What guards answer.

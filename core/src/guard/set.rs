@@ -156,6 +156,16 @@ impl Guards {
         policy.shed.as_ref().map_or(Ok(()), |config| self.load.admit(config, policy.priority))
     }
 
+    /// Whether another attempt may join one at the target: as [`Guards::look`] says, but never as a probe.
+    pub(super) fn look_beside(&self, now: Span, policy: &Policy, target: &Target) -> Result<(), Refusal> {
+        self.look(now, policy, target)?;
+        let probing =
+            policy.breaker.is_some() && self.breakers.get(target.upstream_key()).is_some_and(Breaker::is_open);
+        let benched = policy.cooldown.is_some() && self.cooldown.is_benched(target.account_key());
+        let refused = [(probing, RefusedBy::CircuitOpen), (benched, RefusedBy::CoolingDown)].into_iter().find(|r| r.0);
+        refused.map_or(Ok(()), |(_, by)| Err(Refusal { by, resume_in: None, waitable: false }))
+    }
+
     /// Takes what [`Guards::look`] found free.
     pub(super) fn take(&mut self, now: Span, policy: &Policy, target: &Target, first: bool) -> Grant {
         let bench = policy.cooldown.and_then(|_| self.cooldown.take(now, target.account_key()));

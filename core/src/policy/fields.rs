@@ -64,6 +64,8 @@ pub struct Fields {
     pub cooldown: Option<CooldownConfig>,
     /// Shedding thresholds.
     pub shed: Option<ShedConfig>,
+    /// When a slow attempt is joined by another; drivers that cannot do so leave it. Default: never.
+    pub hedge: Option<Hedge>,
     /// How streams are retried and timed.
     pub stream: Stream,
 }
@@ -98,6 +100,7 @@ impl Default for Fields {
             retry_budget: None,
             cooldown: None,
             shed: None,
+            hedge: None,
             stream: Stream::default(),
         }
     }
@@ -292,6 +295,15 @@ pub struct ShedConfig {
     pub cost_ratio: Option<Millionths>,
     /// Calls with a priority below this are shed. Default 5.
     pub below_priority: u32,
+}
+
+/// When an attempt that is slow is joined by another one beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hedge {
+    /// How long the latest attempt may go without an answer or a first item before another joins it.
+    pub after: Span,
+    /// How many may join one attempt. Default 1.
+    pub max: u32,
 }
 
 /// How streams are retried and timed.

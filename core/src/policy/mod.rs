@@ -15,8 +15,8 @@ mod write;
 pub use crate::json::Json as Input;
 pub use error::ConfigError;
 pub use fields::{
-    Backoff, BreakerConfig, CooldownConfig, Fields, KindOverride, Millionths, Nested, RetryAfter, RetryBudgetConfig,
-    ShedConfig, SideEffects, Stream, StreamMode, Target, Trip,
+    Backoff, BreakerConfig, CooldownConfig, Fields, Hedge, KindOverride, Millionths, Nested, RetryAfter,
+    RetryBudgetConfig, ShedConfig, SideEffects, Stream, StreamMode, Target, Trip,
 };
 
 use std::sync::Arc;

@@ -164,5 +164,11 @@ fn whole(object: Object<'_>, f: &Fields) -> Read<()> {
         let allowed = format!("at least min_attempt_time, {}", f.min_attempt_time);
         return Err(object.refuse("total_timeout", &value, &allowed));
     }
+    if let (Some(hedge), SideEffects::Unsafe) = (f.hedge, f.side_effects) {
+        let value = Json::Map(vec![("after".into(), Json::Text(hedge.after.to_string()))]);
+        let allowed = "nothing beside side_effects \"unsafe\": a hedge repeats a request that may be executing; \
+                       leave hedge out";
+        return Err(object.refuse("hedge", &value, allowed));
+    }
     Ok(())
 }

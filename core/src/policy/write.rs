@@ -72,6 +72,12 @@ fn guards(out: &mut Out<'_>, f: &Fields) {
             out.count("below_priority", s.below_priority);
         });
     }
+    if let Some(h) = &f.hedge {
+        out.object("hedge", |out| {
+            span(out, "after", h.after);
+            out.count("max", h.max);
+        });
+    }
 }
 
 fn span(out: &mut Out<'_>, name: &str, span: Span) {

@@ -23,11 +23,14 @@ pub struct Ids {
     pub prompt_version: Option<String>,
     /// The trace id of the visible outer attempt this call runs in.
     pub outer_trace_id: Option<String>,
+    /// What wrapping a client changed in it; stands in the `call_ended` line alone.
+    pub client: Option<String>,
 }
 
 impl Ids {
     pub(crate) fn read(at: &At<'_>) -> Read<Ids> {
-        let fields = at.object(&["trace_id", "idempotency_key", "scene", "prompt_version", "outer_trace_id"])?;
+        let fields =
+            at.object(&["trace_id", "idempotency_key", "scene", "prompt_version", "outer_trace_id", "client"])?;
         let text = |name| fields.maybe(name, At::words);
         Ok(Ids {
             trace_id: text("trace_id")?.unwrap_or_default(),
@@ -35,6 +38,7 @@ impl Ids {
             scene: text("scene")?,
             prompt_version: text("prompt_version")?,
             outer_trace_id: text("outer_trace_id")?,
+            client: text("client")?,
         })
     }
 
@@ -44,6 +48,14 @@ impl Ids {
         out.text("scene", self.scene.as_deref());
         out.text("prompt_version", self.prompt_version.as_deref());
         out.text("outer_trace_id", self.outer_trace_id.as_deref());
+        self.write_client(out);
+    }
+
+    /// Only where there is one: most calls are not made through a wrapped client.
+    fn write_client(&self, out: &mut Fields<'_>) {
+        if let Some(client) = self.client.as_deref() {
+            out.text("client", client);
+        }
     }
 
     /// How every line begins.
@@ -75,6 +87,10 @@ pub enum Decision {
     Fallback,
     /// It gives up.
     Stop,
+    /// Nothing yet: another attempt was in flight beside it.
+    Pending,
+    /// It came too late: another attempt beside it had an answer before.
+    Superseded,
 }
 
 impl Decision {
@@ -86,11 +102,17 @@ impl Decision {
             Decision::Retry => "retry",
             Decision::Fallback => "fallback",
             Decision::Stop => "stop",
+            Decision::Pending => "pending",
+            Decision::Superseded => "superseded",
         }
     }
 
     pub(crate) fn from_name(name: &str) -> Option<Decision> {
-        [Decision::Done, Decision::Retry, Decision::Fallback, Decision::Stop].into_iter().find(|d| d.name() == name)
+        let (ends, others) = (
+            [Decision::Done, Decision::Stop],
+            [Decision::Retry, Decision::Fallback, Decision::Pending, Decision::Superseded],
+        );
+        ends.into_iter().chain(others).find(|d| d.name() == name)
     }
 }
 
@@ -151,11 +173,13 @@ pub struct Ended {
 }
 
 impl Receipt {
-    /// How the attempt ended: `success`, `failure`, `cancelled`, or `refused` where a guard said no.
+    /// How the attempt ended: `success`, `failure`, `cancelled` (also where another one beside it came first), or
+    /// `refused` where a guard said no.
     #[must_use]
     pub fn outcome(&self) -> &'static str {
         match &self.failure {
             _ if self.refused_by.is_some() => "refused",
+            _ if self.decision == Decision::Superseded => "cancelled",
             None => "success",
             Some(failure) if failure.kind == Kind::Cancelled => "cancelled",
             Some(_) => "failure",
@@ -240,6 +264,7 @@ impl Ended {
             out.number("waited_ms", self.waited.as_millis_rounded());
             out.number("resume_in_ms", self.stop.and_then(|s| s.resume_in).map(Span::as_millis_rounded));
             out.text("idempotency_key", ids.idempotency_key.as_deref());
+            ids.write_client(out);
             ids.tail(out, Some(&used));
         })
     }

@@ -4,7 +4,7 @@ use super::{Refused, moment, read, seed_of, surface};
 use crate::guard::{self, Answer, Grant, Guards, Run, Settle};
 use crate::json::at::{At, Read};
 use crate::trace::{Ids, Masks};
-use crate::{Action, Call, Outcome, Policy, Restore, Span, Step};
+use crate::{Action, Call, Category, KindSet, Outcome, Policy, Restore, Span, Step};
 
 /// The guards and the run of a call, lent to it for one question. How they are shared is the binding's.
 #[derive(Debug, Default)]
@@ -41,24 +41,33 @@ struct Options {
     ends_by: Option<Span>,
     recorded: bool,
     heard: bool,
+    hedged: bool,
     unmask: Vec<String>,
+    repairs: KindSet,
 }
 
 impl Options {
     fn read(at: &At<'_>) -> Read<Options> {
-        let fields = at.object(&["ids", "endsBy", "recorded", "heard", "unmask"])?;
+        let fields = at.object(&["ids", "endsBy", "recorded", "heard", "hedged", "unmask", "repairs"])?;
         Ok(Options {
             ids: fields.maybe("ids", Ids::read)?,
             ends_by: fields.maybe("endsBy", At::nanos)?,
             recorded: fields.maybe("recorded", At::flag)?.unwrap_or(false),
             heard: fields.maybe("heard", At::flag)?.unwrap_or(false),
+            hedged: fields.maybe("hedged", At::flag)?.unwrap_or(false),
             unmask: fields.maybe("unmask", |at| at.items(At::words))?.unwrap_or_default(),
+            repairs: fields.maybe("repairs", repairs)?.unwrap_or_default(),
         })
     }
 }
 
+fn repairs(at: &At<'_>) -> Read<KindSet> {
+    at.kinds(|kind| kind.category() != Category::Control)
+}
+
 impl Machine {
-    /// A call that has not begun. `options` is JSON: `ids`, `endsBy`, `recorded`, `heard`, `unmask`.
+    /// A call that has not begun. `options` is JSON: `ids`, `endsBy`, `recorded`, `heard`, `hedged`, `unmask`,
+    /// `repairs`.
     ///
     /// # Errors
     /// A seed that is no decimal u64, an option that is not one.
@@ -93,7 +102,7 @@ impl Machine {
     }
 
     /// The call of a snapshot; what it does next is [`Machine::restored`]. `options` is JSON: `countSuspended`,
-    /// `endsBy`.
+    /// `endsBy`, `hedged`, `repairs`.
     ///
     /// # Errors
     /// A snapshot that is damaged or of another version, an option that is not one.
@@ -104,17 +113,18 @@ impl Machine {
         options: &str,
         mut peers: Peers<'_>,
     ) -> Result<Machine, Refused> {
-        let (count_suspended, ends_by) = read("options", options, |at| {
-            let fields = at.object(&["countSuspended", "endsBy"])?;
-            let count_suspended = fields.maybe("countSuspended", At::flag)?.unwrap_or(true);
-            Ok((count_suspended, fields.maybe("endsBy", At::nanos)?))
+        let asked = read("options", options, |at| {
+            let fields = at.object(&["countSuspended", "endsBy", "hedged", "repairs"])?;
+            Ok(Restore {
+                count_suspended: fields.maybe("countSuspended", At::flag)?.unwrap_or(true),
+                hedged: fields.maybe("hedged", At::flag)?.unwrap_or(false),
+                guarded: peers.guards.is_some() || peers.run.is_some(),
+                ends_by: fields.maybe("endsBy", At::nanos)?,
+                repairs: fields.maybe("repairs", repairs)?.unwrap_or_default(),
+            })
         })?;
         let run_ends = peers.run.as_ref().and_then(|run| run.deadline());
-        let how = Restore {
-            count_suspended,
-            guarded: peers.guards.is_some() || peers.run.is_some(),
-            ends_by: ends_by.into_iter().chain(run_ends).min(),
-        };
+        let how = Restore { ends_by: asked.ends_by.into_iter().chain(run_ends).min(), ..asked };
         let now = moment(now);
         let (call, step) = Call::restore(snapshot, now, moment(wall_now_ms).as_nanos(), how)?;
         let mut machine = Machine { call, restored: String::new() };
@@ -137,6 +147,10 @@ impl Machine {
         if options.heard {
             call = call.heard();
         }
+        if options.hedged {
+            call = call.hedged();
+        }
+        call = call.repairing(options.repairs);
         if let Some(ids) = options.ids {
             call = call.with_ids(ids);
         }
@@ -178,10 +192,22 @@ impl Machine {
         self.follow(moment(now), step, &mut peers)
     }
 
-    /// The stream's first item has come.
-    pub fn first_item(&mut self, now: f64, mut peers: Peers<'_>) {
-        let settles = self.call.first_item(moment(now));
-        self.settle(moment(now), &settles, &mut peers);
+    /// An attempt has its first item: `pending`, or `ignored` where another one was first.
+    ///
+    /// # Errors
+    /// None that a caller can cause.
+    pub fn first_item(&mut self, now: f64, attempt: u32, mut peers: Peers<'_>) -> Result<String, Refused> {
+        let step = self.call.first_item(moment(now), attempt);
+        self.follow(moment(now), step, &mut peers)
+    }
+
+    /// The latest attempt is slow: whether another joins it.
+    ///
+    /// # Errors
+    /// None that a caller can cause.
+    pub fn hedge(&mut self, now: f64, mut peers: Peers<'_>) -> Result<String, Refused> {
+        let step = self.call.hedge(moment(now));
+        self.follow(moment(now), step, &mut peers)
     }
 
     /// What a restored call is to do next; empty for any other.

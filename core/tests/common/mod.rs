@@ -85,8 +85,20 @@ pub fn verb(what: &Value) -> (&str, &Value) {
         return (word, &Value::Null);
     }
     let object = what.as_object().expect("`do` is a word or an object");
-    let verbs =
-        ["success", "failure", "evidence", "call", "snapshot", "restore", "report", "run_cancel", "begin", "cancel"];
+    let verbs = [
+        "success",
+        "failure",
+        "evidence",
+        "call",
+        "snapshot",
+        "restore",
+        "report",
+        "run_cancel",
+        "begin",
+        "cancel",
+        "hedge",
+        "first_item",
+    ];
     let (name, body) =
         object.iter().find(|(name, _)| verbs.contains(&name.as_str())).unwrap_or_else(|| panic!("no verb in {what}"));
     (name, body)
@@ -104,6 +116,8 @@ fn matches(expect: &Value, seen: &Value) -> bool {
             let nanos = &seen[format!("{name}_ns")];
             match want.as_str() {
                 Some(text) if nanos.is_u64() => Span::parse(text).is_ok_and(|s| nanos.as_u64() == Some(s.as_nanos())),
+                // What must be absent must be absent by either name.
+                None if want.is_null() && !nanos.is_null() => false,
                 _ => matches(want, &seen[name.as_str()]),
             }
         }),

@@ -1,6 +1,7 @@
 //! What holds for every policy and every course of events: random policies, played through random scripts.
 
 mod damage;
+mod hedging;
 mod model;
 mod play;
 mod random;

@@ -61,7 +61,7 @@ impl Model {
     pub fn action(&mut self, now: Span, action: &Action) {
         self.latest = self.latest.max(now);
         match *action {
-            Action::Attempt { number, target, timeout } => self.attempt(number, target, timeout),
+            Action::Attempt { number, target, timeout, .. } => self.attempt(number, target, timeout),
             Action::Retry { after, reason, .. } => self.retry(after, reason),
             Action::Fallback { target, after, .. } => {
                 assert_eq!((target, after), (self.target + 1, Span::ZERO));

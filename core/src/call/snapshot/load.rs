@@ -1,7 +1,8 @@
 //! Reading a call that was written down, and checking that it can be one.
 
 use super::{SnapshotError, VERSION};
-use crate::action::{Disposition, Stop, StopReason};
+use crate::action::{Disposition, RetryReason, Stop, StopReason};
+use crate::call::hedge::{Hedging, Sibling};
 use crate::call::{Asked, Call, OnTarget, State, Written};
 use crate::failure::{Failure, Kind};
 use crate::guard::{RefusedBy, Usage};
@@ -9,7 +10,7 @@ use crate::json::at::{At, Object, Read};
 use crate::trace::{Decision, Ids, Masks, Receipt};
 use crate::{ConfigError, Policy, Span};
 
-const FIELDS: [&str; 24] = [
+const FIELDS: [&str; 25] = [
     "version",
     "check",
     "wall_ms",
@@ -29,6 +30,7 @@ const FIELDS: [&str; 24] = [
     "returns",
     "began",
     "first_item",
+    "siblings",
     "receipts",
     "written",
     "used",
@@ -66,18 +68,24 @@ pub(super) fn call(at: &At<'_>) -> Result<(Call, u64, u64), SnapshotError> {
     let fields = at.object(&FIELDS)?;
     let policy = at.get("policy").ok_or_else(|| at.refuse("a policy"))?;
     let policy = Policy::default().replace(policy.value, None)?;
-    let (call, wall_ms, check) = read(fields, policy)?;
+    let (mut call, wall_ms, check) = read(fields, policy)?;
     let targets = call.policy.targets.len();
     let receipts = call.receipts.iter().map(|r| r.target);
     let mut refers = receipts.chain(call.returns.iter().map(|r| r.0)).chain([call.target]);
     if refers.any(|target| target >= targets) {
         return Err(damaged("it speaks of a target that its policy does not have"));
     }
-    if call.on_target.attempts > call.attempts || call.written.receipts > call.receipts.len() {
+    if call.on_target.attempts.saturating_add(call.on_target.repaired) > call.attempts
+        || call.written.receipts > call.receipts.len()
+    {
         return Err(damaged("its counts do not agree"));
     }
-    if matches!(call.state, State::Asking(_)) && call.receipts.is_empty() {
-        return Err(damaged("it asks to repeat an attempt that it has no receipt of"));
+    if call.siblings().any(|sibling| !(1..=call.attempts).contains(&sibling.number)) {
+        return Err(damaged("it speaks of attempts that were never issued"));
+    }
+    if let State::Asking(Asked::Repeat { reason: RetryReason::Kind(kind), .. }) = &mut call.state {
+        let failure = call.receipts.last().and_then(|r| r.failure.as_ref());
+        *kind = failure.ok_or_else(|| damaged("it asks to repeat an attempt that it has no receipt of"))?.kind;
     }
     Ok((call, wall_ms, check))
 }
@@ -111,6 +119,7 @@ fn read(fields: Object<'_>, policy: Policy) -> Read<(Call, u64, u64)> {
     call.returns = fields.need("returns", |at| at.items(returns))?;
     call.began = fields.need("began", span)?;
     call.first_item = fields.maybe("first_item", span)?;
+    call.hedging = Hedging::of(fields.need("siblings", |at| at.items(sibling))?);
     call.receipts = fields.need("receipts", |at| at.items(receipt))?;
     call.written = fields.need("written", written)?;
     call.used = fields.maybe("used", Usage::read)?.map(Box::new);
@@ -118,6 +127,11 @@ fn read(fields: Object<'_>, policy: Policy) -> Read<(Call, u64, u64)> {
     call.masks = fields
         .need("unmasked", |at| Masks::without(at.items(At::words)?).map_err(|e| at.refuse_owned(e.to_string())))?;
     Ok((call, fields.need("wall_ms", At::big)?, fields.need("check", At::big)?))
+}
+
+fn sibling(at: &At<'_>) -> Read<Sibling> {
+    let (number, began) = pair(at, count, span)?;
+    Ok(Sibling { number, began, budget: None })
 }
 
 fn written(at: &At<'_>) -> Read<Written> {
@@ -162,8 +176,8 @@ fn state(at: &At<'_>) -> Read<State> {
         return at.choice(&[("ready", State::Ready), ("in_flight", State::InFlight), ("done", State::Ended(None))]);
     }
     let fields = at.object(&["asking_to_repeat", "waiting", "stopped"])?;
-    if let Some(delay) = fields.read("asking_to_repeat", |at| at.object(&["delay"])?.need("delay", span))? {
-        return Ok(State::Asking(Asked::Repeat { delay }));
+    if let Some(asked) = fields.read("asking_to_repeat", asked)? {
+        return Ok(State::Asking(asked));
     }
     if let Some(until) = fields.read("waiting", |at| at.object(&["until"])?.need("until", span))? {
         return Ok(State::Waiting(until));
@@ -180,8 +194,16 @@ fn state(at: &At<'_>) -> Read<State> {
     Ok(State::Ended(Some(stop)))
 }
 
+/// The kind that is repeated is that of the last receipt.
+fn asked(at: &At<'_>) -> Read<Asked> {
+    let fields = at.object(&["delay", "repair"])?;
+    let repair = fields.maybe("repair", At::flag)?.unwrap_or(false);
+    let reason = if repair { RetryReason::Repair } else { RetryReason::Kind(Kind::Unknown) };
+    Ok(Asked::Repeat { delay: fields.need("delay", span)?, reason })
+}
+
 fn on_target(at: &At<'_>, on: &mut OnTarget) -> Read<()> {
-    let fields = at.object(&["attempts", "kinds", "previous"])?;
+    let fields = at.object(&["attempts", "repaired", "kinds", "previous"])?;
     fields.need("kinds", |at| {
         for (name, at) in at.entries()? {
             let kind = Kind::from_name(name).ok_or_else(|| at.refuse("no such kind"))?;
@@ -190,6 +212,7 @@ fn on_target(at: &At<'_>, on: &mut OnTarget) -> Read<()> {
         Ok(())
     })?;
     on.attempts = fields.need("attempts", count)?;
+    on.repaired = fields.maybe("repaired", count)?.unwrap_or(0);
     on.previous = fields.maybe("previous", span)?;
     Ok(())
 }
@@ -233,7 +256,7 @@ fn named<T>(at: &At<'_>, find: impl Fn(&str) -> Option<T>) -> Read<T> {
 
 /// The static name behind a reason, a breaker's state or a guard store that a receipt may carry.
 fn a_reason(name: &str) -> Option<&'static str> {
-    const OTHERS: [&str; 6] = ["cooling_down", "too_early", "closed", "half_open", "open", "local"];
+    const OTHERS: [&str; 7] = ["cooling_down", "too_early", "repair", "closed", "half_open", "open", "local"];
     let stop = StopReason::from_name(name).map(StopReason::name);
     let kind = Kind::from_name(name).map(Kind::name);
     stop.or(kind).or_else(|| OTHERS.into_iter().find(|other| *other == name))

@@ -2,7 +2,7 @@
 
 use super::VERSION;
 use crate::Span;
-use crate::action::{Disposition, Stop};
+use crate::action::{Disposition, RetryReason, Stop};
 use crate::call::{Asked, Call, OnTarget, State};
 use crate::failure::Kind;
 use crate::json::{self, Fields};
@@ -37,6 +37,14 @@ pub(super) fn text(call: &Call, wall_ms: u64, check: u64) -> String {
         });
         span(out, "began", call.began);
         maybe_span(out, "first_item", call.first_item);
+        out.list("siblings", |out| {
+            for sibling in call.siblings() {
+                out.list(|out| {
+                    out.number(u64::from(sibling.number));
+                    out.number(sibling.began.as_nanos());
+                });
+            }
+        });
         out.list("receipts", |out| call.receipts.iter().for_each(|r| out.object(|out| receipt(out, r))));
         out.list("written", |out| {
             out.number(call.written.receipts as u64);
@@ -65,11 +73,16 @@ fn maybe_span(out: &mut Fields<'_>, name: &str, span: Option<Span>) {
 fn state(out: &mut Fields<'_>, state: State) {
     match state {
         State::Ready | State::Asking(Asked::Admit) => out.text("state", "ready"),
-        State::InFlight => out.text("state", "in_flight"),
+        State::InFlight | State::Asking(Asked::Hedge) => out.text("state", "in_flight"),
         State::Ended(None) => out.text("state", "done"),
-        State::Asking(Asked::Repeat { delay }) => {
-            out.object("state", |out| out.object("asking_to_repeat", |out| span(out, "delay", delay)));
-        }
+        State::Asking(Asked::Repeat { delay, reason }) => out.object("state", |out| {
+            out.object("asking_to_repeat", |out| {
+                span(out, "delay", delay);
+                if reason == RetryReason::Repair {
+                    out.flag("repair", true);
+                }
+            });
+        }),
         State::Waiting(until) => out.object("state", |out| out.object("waiting", |out| span(out, "until", until))),
         State::Ended(Some(Stop { reason, disposition, resume_in })) => out.object("state", |out| {
             out.object("stopped", |out| {
@@ -83,6 +96,9 @@ fn state(out: &mut Fields<'_>, state: State) {
 
 fn on_target(out: &mut Fields<'_>, on: &OnTarget) {
     out.count("attempts", on.attempts);
+    if on.repaired > 0 {
+        out.count("repaired", on.repaired);
+    }
     out.object("kinds", |out| {
         for kind in Kind::all().filter(|kind| on.kinds[*kind as usize] > 0) {
             out.count(kind.name(), u32::from(on.kinds[kind as usize]));

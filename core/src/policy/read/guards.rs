@@ -1,18 +1,29 @@
-//! Reading what guards are configured with, and refusing what is not built yet.
+//! Reading what guards are configured with and when attempts are hedged, and refusing what is not built yet.
 
 use crate::Span;
 use crate::json::Json;
 use crate::json::at::{At, Object, Read};
-use crate::policy::fields::{BreakerConfig, CooldownConfig, Fields, Millionths, RetryBudgetConfig, ShedConfig, Trip};
+use crate::policy::fields::{
+    BreakerConfig, CooldownConfig, Fields, Hedge, Millionths, RetryBudgetConfig, ShedConfig, Trip,
+};
 
-/// Every guard's part of the policy; `null` leaves a guard out.
+/// More requests than this beside each other hide no slowness any more.
+const MOST_HEDGES: u32 = 100;
+
+/// Every guard's part of the policy, and hedging; `null` leaves one out.
 pub(super) fn guards(object: Object<'_>, f: &mut Fields) -> Read<()> {
     object.set("breaker", &mut f.breaker, |at| at.unless_null(breaker))?;
     object.set("retry_budget", &mut f.retry_budget, |at| at.unless_null(retry_budget))?;
     object.set("cooldown", &mut f.cooldown, |at| at.unless_null(cooldown))?;
     object.set("shed", &mut f.shed, |at| at.unless_null(shed))?;
-    not_built(object, "limits", &["requests_per_minute", "tokens_per_minute", "concurrency"])?;
-    not_built(object, "hedge", &["after", "max"])
+    object.set("hedge", &mut f.hedge, |at| at.unless_null(hedge))?;
+    not_built(object, "limits", &["requests_per_minute", "tokens_per_minute", "concurrency"])
+}
+
+fn hedge(at: &At<'_>) -> Read<Hedge> {
+    let object = at.object(&["after", "max"])?;
+    let after = object.need("after", At::positive_span)?;
+    Ok(Hedge { after, max: object.read("max", |at| at.count32(1, MOST_HEDGES))?.unwrap_or(1) })
 }
 
 /// Validates a part that nothing honours yet, and refuses it even when it is valid.
@@ -20,10 +31,7 @@ fn not_built(object: Object<'_>, name: &'static str, fields: &[&'static str]) ->
     let Some(at) = object.get(name).filter(|at| !at.is_null()) else { return Ok(()) };
     let part = at.object(fields)?;
     for field in fields {
-        match *field {
-            "after" => part.read(field, At::positive_span).map(drop)?,
-            _ => part.read(field, |at| at.count(1, 1_000_000_000)).map(drop)?,
-        }
+        part.read(field, |at| at.count(1, 1_000_000_000)).map(drop)?;
     }
     Err(at.refuse("nothing yet: it is not built; leave the field out"))
 }
