@@ -31,6 +31,9 @@ class Meter(Protocol):
     def usage(self, value: object) -> dict[str, Any] | None:
         """What an attempt used, read from its value."""
 
+    def priced(self, details: Mapping[str, int], answered: object = None) -> dict[str, Any] | None:
+        """The same, from counts of tokens."""
+
     def timed_out(self) -> Exception | None:
         """The exception of the client's own for an attempt that was cut at its timeout."""
 

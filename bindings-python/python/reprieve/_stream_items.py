@@ -14,7 +14,7 @@ from typing import Any, cast
 from . import _native
 from ._errors import StreamError
 from ._reading import dig, get, is_dict, well_formed
-from ._usage import usage_of
+from ._usage import details_of, main_of
 
 #: So many items of an answer's end are read: the finish frame, and what may come after it.
 LAST = 8
@@ -25,7 +25,7 @@ PINGS = frozenset({"ping", "keepalive"})
 #: Types that are worth a look amid an answer.
 TELLING = STARTS | PINGS | {"error", "response.failed"}
 #: Where an event keeps what its answer used.
-ANSWERS = ((), ("message",), ("response",), ("chunk",))
+ANSWERS = ((), ("message",), ("response",), ("chunk",), ("metadata",))
 
 Sign = Callable[[Any], bool]
 
@@ -91,7 +91,7 @@ class Reading:
         if known and not self.content:
             raise StreamError("the answer has nothing in it", code="empty_answer")
 
-    def usage(self, items: Sequence[Any]) -> dict[str, int] | None:
+    def usage(self, items: Sequence[Any]) -> dict[str, int]:
         """What the attempt used, as far as its items say; a later word counts."""
         found: dict[str, int] = {}
         for item in (*reversed(items[-LAST:]), *self._opening[:1]):
@@ -99,10 +99,10 @@ class Reading:
                 continue
             for path in ANSWERS:
                 answer = dig(item, path)
-                found = {**(usage_of(answer) or {}), **found} if answer is not None else found
-            if len(found) > 1:
+                found = {**details_of(answer), **found} if answer is not None else found
+            if len(main_of(found) or ()) > 1:
                 break
-        return found or None
+        return found
 
 
 def error_of(event: Any) -> StreamError:

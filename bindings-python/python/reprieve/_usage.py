@@ -37,22 +37,36 @@ class Billed(NamedTuple):
 
 def usage_of(result: object) -> dict[str, int] | None:
     """`input_tokens` and `output_tokens`, as far as the result says; `None` when it says nothing."""
+    return main_of(details_of(result))
+
+
+def details_of(result: object) -> dict[str, int]:
+    """The same, and what of it has to do with a cache."""
     usage = holder_of(result)
     if usage is None:
-        return None
-    tokens = {"input_tokens": _count(usage, INPUT), "output_tokens": _output(usage)}
-    return {name: count for name, count in tokens.items() if count is not None} or None
+        return {}
+    counts = {
+        "input_tokens": _count(usage, INPUT),
+        "output_tokens": _output(usage),
+        "cached_within": _within(usage),
+        "cached_beside": _count(usage, CACHED_BESIDE),
+        "written": _count(usage, WRITTEN),
+    }
+    return {name: count for name, count in counts.items() if count is not None}
 
 
-def billed(result: object) -> Billed | None:
+def main_of(details: Mapping[str, int]) -> dict[str, int] | None:
+    """The two numbers that records have."""
+    return {name: details[name] for name in ("input_tokens", "output_tokens") if name in details} or None
+
+
+def billed(details: Mapping[str, int]) -> Billed | None:
     """What a bill is made from; `None` where one of the two main numbers is unknown."""
-    usage = holder_of(result)
-    read, written = (None, None) if usage is None else (_count(usage, INPUT), _output(usage))
-    if read is None or written is None:
+    if "input_tokens" not in details or "output_tokens" not in details:
         return None
-    within = _within(usage)
-    beside = _count(usage, CACHED_BESIDE) or 0
-    return Billed(max(0, read - within), written, within + beside, _count(usage, WRITTEN) or 0)
+    within, beside = details.get("cached_within", 0), details.get("cached_beside", 0)
+    read = max(0, details["input_tokens"] - within)
+    return Billed(read, details["output_tokens"], within + beside, details.get("written", 0))
 
 
 def holder_of(result: object) -> Any:
@@ -65,13 +79,13 @@ def _output(usage: object) -> int | None:
     return said if thought is None else thought + (said or 0)
 
 
-def _within(usage: object) -> int:
+def _within(usage: object) -> int | None:
     for name in CACHED_WITHIN:
         found = _get(usage, name)
         count = _counted(found) if _counted(found) is not None else _count(found, CACHED_FIELD)
         if count is not None:
             return count
-    return 0
+    return None
 
 
 def _count(usage: object, names: tuple[str, ...]) -> int | None:

@@ -14,7 +14,7 @@ from .. import _aio, _driver
 from .._current import Attempt, current_attempt
 from .._errors import ConfigError
 from .._policy import Bound
-from .._usage import billed, usage_of
+from .._usage import billed, details_of, main_of
 from ._prices import Prices
 
 #: The call whose attempt is under way, for the hooks of a client that are told nothing of it.
@@ -80,25 +80,33 @@ class ClientCall:
         self._told = 0
         self._reconnects = 0
 
+    @property
+    def stream_mode(self) -> str:
+        """How the policy wants streams to be retried."""
+        return self._owner._native.stream[0]
+
     # --- running it ---
 
     def run(self, send: Callable[..., Any], request: Mapping[str, Any], *, client: Any) -> Any:
         """Sends the request until the policy says it is enough. `send` takes the client and the request."""
-        return _driver.run(self._bound(send, client), self._attempt(send, client), (), dict(request))
+        return _driver.run(self.bound(send, client), self.attempt(send, client), (), dict(request))
 
     async def run_async(self, send: Callable[..., Any], request: Mapping[str, Any], *, client: Any) -> Any:
         """The same for a client that is awaited."""
-        return await _aio.run(self._bound(send, client), self._attempt_async(send, client), (), dict(request))
+        return await _aio.run(self.bound(send, client), self.attempt_async(send, client), (), dict(request))
 
-    def _bound(self, send: Callable[..., Any], client: Any) -> Bound:
+    def bound(self, send: Callable[..., Any], client: Any) -> Bound:
+        """What a session runs for: the policy and its options, and this call."""
         options = replace(self._owner._options, meter=self)
         if self.plan.clients:
-            attempt = self._attempt if not _is_async(send) else self._attempt_async
+            attempt = self.attempt if not _is_async(send) else self.attempt_async
             others = {target: attempt(send, other) for target, other in self.plan.clients.items()}
             options = replace(options, targets={**others, **(options.targets or {})})
         return Bound(self._owner.policy, options)
 
-    def _attempt(self, send: Callable[..., Any], client: Any) -> Callable[..., Any]:
+    def attempt(self, send: Callable[..., Any], client: Any) -> Callable[..., Any]:
+        """One attempt, as a function of the request."""
+
         def attempt(**request: Any) -> Any:
             self._begin()
             token = CALL.set(self)
@@ -109,7 +117,9 @@ class ClientCall:
 
         return attempt
 
-    def _attempt_async(self, send: Callable[..., Any], client: Any) -> Callable[..., Any]:
+    def attempt_async(self, send: Callable[..., Any], client: Any) -> Callable[..., Any]:
+        """The same for a client that is awaited."""
+
         async def attempt(**request: Any) -> Any:
             self._begin()
             token = CALL.set(self)
@@ -128,9 +138,12 @@ class ClientCall:
 
     def usage(self, value: object) -> dict[str, Any] | None:
         """Tokens and cost, as far as they are known."""
-        used: dict[str, Any] | None = usage_of(value)
-        tokens = billed(value)
-        rate = self.plan.prices.of_model(self.model, getattr(value, "model", None)) if tokens else None
+        return self.priced(details_of(value), getattr(value, "model", None))
+
+    def priced(self, details: Mapping[str, int], answered: object = None) -> dict[str, Any] | None:
+        """The same, from counts; `answered` is the model that the answer names."""
+        used, tokens = main_of(details), billed(details)
+        rate = self.plan.prices.of_model(self.model, answered) if tokens else None
         if used is None or tokens is None or rate is None:
             return used
         return {**used, "cost": rate.cost(tokens), "currency": rate.currency}

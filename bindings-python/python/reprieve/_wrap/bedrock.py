@@ -12,15 +12,20 @@ nothing to say any more.
 from __future__ import annotations
 
 import copy
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from .._current import Attempt, current_attempt
 from .._errors import ConfigError
 from .._usage import holder_of
+from ._streams import Event, opened
 from ._wrapping import CALL, ClientCall, Plan, in_range, module_of, named_like
 
 LOW, HIGH = (1, 42), 2
 SERVICE = "bedrock-runtime"
+#: Where the answers of operations have their streams.
+STREAMS = {"ConverseStream": "stream", "InvokeModelWithResponseStream": "body"}
 # invoke_model answers a body that only the user reads, and tells its tokens in headers.
 INPUT_TOKENS, OUTPUT_TOKENS = "x-amzn-bedrock-input-token-count", "x-amzn-bedrock-output-token-count"
 
@@ -63,11 +68,19 @@ def _client_class(base: Any) -> type:
 
         def _make_api_call(self, operation_name: str, api_params: dict[str, Any]) -> Any:
             call = BedrockCall(self._reprieve, self._reprieve.owner, api_params.get("modelId"))
+            answer: dict[str, Any] = {}
 
             def send(client: Any, request: dict[str, Any], _attempt: Attempt) -> Any:
                 return base._make_api_call(client, operation_name, request)
 
-            return call.run(send, api_params, client=self)
+            def send_stream(client: Any, request: dict[str, Any], attempt: Attempt) -> Any:
+                answer.update(send(client, request, attempt))
+                return answer[STREAMS[operation_name]]
+
+            if operation_name not in STREAMS:
+                return call.run(send, api_params, client=self)
+            stream = opened(call, send_stream, api_params, client=self, source=_events)
+            return {**answer, STREAMS[operation_name]: stream}
 
     return named_like(base, Wrapped)
 
@@ -78,6 +91,28 @@ def _endpoint_class(base: Any) -> type:
             return False
 
     return named_like(base, Quiet)
+
+
+def _events(stream: Any) -> Iterator[Any]:
+    """The events of a stream; of an invoked model those that its provider has put in them."""
+    try:
+        for event in stream:
+            said = _field(_field(event, "chunk"), "bytes")
+            yield event if said is None else Event(_json(said), event)
+    finally:
+        stream.close()
+
+
+def _field(thing: Any, name: str) -> Any:
+    return thing.get(name) if isinstance(thing, dict) else None
+
+
+def _json(text: bytes) -> dict[str, Any]:
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 class BedrockCall(ClientCall):

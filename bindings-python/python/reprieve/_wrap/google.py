@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, closing, contextmanager
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from .._current import Attempt
 from .._errors import ConfigError
+from ._streams import Event, items_of, items_of_async
 from ._wrapping import (
     CALL,
     ClientCall,
@@ -33,6 +35,8 @@ from ._wrapping import (
 )
 
 LOW, HIGH = (3, 0), 4
+#: Its streams are read by the SDK, which would not know a `Discard`.
+MODES = ("before_first_item", "buffered")
 #: Where the name of a model is in a path; it is part of the request that `prepare` sees.
 MODEL = re.compile(r"(?<=/models/)[^/:?]+")
 
@@ -105,8 +109,15 @@ def _api_class(base: Any) -> type:
 
         class Wrapped(base):  # type: ignore[misc]
             _reprieve: Plan
+            #: The attempt that this one is for, where a stream is opened.
+            _one: One | None = None
 
             def _request(self, http_request: Any, http_options: Any = None, stream: bool = False) -> Any:
+                if self._one is not None:
+                    ready = self._one.prepared(self, http_request)
+                    ready.timeout = _timeout(self, ready.timeout, self._one.attempt)
+                    with self._one.heard():
+                        return base._request_once(self, ready, stream)
                 call, seen = _call(self, http_request, http_options)
 
                 def send(api: Any, request: dict[str, Any], attempt: Attempt) -> Any:
@@ -117,6 +128,11 @@ def _api_class(base: Any) -> type:
                 return call.run(send, seen, client=self)
 
             async def _async_request(self, http_request: Any, http_options: Any = None, stream: bool = False) -> Any:
+                if self._one is not None:
+                    ready = self._one.prepared(self, http_request)
+                    ready.timeout = _timeout_async(self, ready.timeout, self._one.attempt, stream)
+                    with self._one.heard():
+                        return await base._async_request_once(self, ready, stream, implicit_retry=False)
                 call, seen = _call(self, http_request, http_options)
 
                 async def send(api: Any, request: dict[str, Any], attempt: Attempt) -> Any:
@@ -126,11 +142,81 @@ def _api_class(base: Any) -> type:
 
                 return await call.run_async(send, seen, client=self)
 
+            def request_streamed(self, method: str, path: str, body: Any, http_options: Any = None) -> Any:
+                call, seen = _call(self, self._build_request(method, path, dict(body), http_options), http_options)
+
+                def send(api: Any, request: dict[str, Any], attempt: Attempt) -> Any:
+                    one = _for_one(api, One(call, request, attempt))
+                    return _events(base.request_streamed(one, method, path, dict(body), http_options))
+
+                with closing(items_of(call, send, seen, client=self, modes=MODES)) as items:
+                    for event in items:
+                        yield event.own
+
+            async def async_request_streamed(self, method: str, path: str, body: Any, http_options: Any = None) -> Any:
+                call, seen = _call(self, self._build_request(method, path, dict(body), http_options), http_options)
+
+                async def send(api: Any, request: dict[str, Any], attempt: Attempt) -> Any:
+                    one = _for_one(api, One(call, request, attempt))
+                    return _events_async(await base.async_request_streamed(one, method, path, dict(body), http_options))
+
+                items = items_of_async(call, send, seen, client=self, modes=MODES)
+                first = await anext(items, None)
+
+                async def events() -> AsyncIterator[Any]:
+                    async with aclosing(items):
+                        if first is not None:
+                            yield first.own
+                        async for event in items:
+                            yield event.own
+
+                return events()
+
             def __del__(self) -> None:
                 """As above."""
 
         _classes[base] = named_like(base, Wrapped)
     return _classes[base]
+
+
+class One(NamedTuple):
+    """One attempt of a stream, which its SDK opens only when the first item is asked for."""
+
+    call: ClientCall
+    request: dict[str, Any]
+    attempt: Attempt
+
+    def prepared(self, api: Any, http_request: Any) -> Any:
+        """The request of this attempt."""
+        return _prepared(api, self.call, http_request, self.request, self.attempt)
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """The call hears of what is sent meanwhile."""
+        token = CALL.set(self.call)
+        try:
+            yield
+        finally:
+            CALL.reset(token)
+
+
+def _for_one(api: Any, one: One) -> Any:
+    made = object.__new__(type(api))
+    made.__dict__.update(api.__dict__, _one=one)
+    return made
+
+
+def _events(stream: Any) -> Iterator[Event]:
+    """The answers of a stream, with what they say."""
+    with closing(stream):
+        for answer in stream:
+            yield Event(json.loads(answer.body) if answer.body else {}, answer)
+
+
+async def _events_async(stream: Any) -> AsyncIterator[Event]:
+    async with aclosing(stream):
+        async for answer in stream:
+            yield Event(json.loads(answer.body) if answer.body else {}, answer)
 
 
 class GoogleCall(ClientCall):

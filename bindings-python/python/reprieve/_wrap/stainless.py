@@ -13,12 +13,13 @@ from __future__ import annotations
 import copy
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from .._current import Attempt
 from .._errors import ConfigError
 from .._usage import holder_of
+from ._streams import opened, opened_async
 from ._wrapping import (
     CALL,
     ClientCall,
@@ -44,6 +45,9 @@ class Sdk(NamedTuple):
 
 SDKS = {"openai": Sdk("openai", (3, 0), 4), "anthropic": Sdk("anthropic", (2, 0), 3)}
 RETRY_COUNT = "x-stainless-retry-count"
+RAW_RESPONSE = "x-stainless-raw-response"
+#: Where answers are streamed that end with a finish frame.
+FINISHING = ("/chat/completions", "/responses", "/messages")
 
 _classes: dict[type, type] = {}
 
@@ -113,6 +117,9 @@ def _sync(base: Any) -> type:
                 prepared = _prepared(client, call, options, body, request, attempt)
                 return (own if client is self else client.request)(cast_to, prepared, **kinds)
 
+            if _is_stream(options, kinds):
+                source = _whole if _is_known(options) else _plainly
+                return opened(call, send, body or {}, client=self, source=source)
             return call.run(send, body or {}, client=self)
 
         def _prepare_request(self, request: Any) -> None:
@@ -142,6 +149,9 @@ def _async(base: Any) -> type:
                 prepared = _prepared(client, call, options, body, request, attempt)
                 return await (own if client is self else client.request)(cast_to, prepared, **kinds)
 
+            if _is_stream(options, kinds):
+                source = _whole if _is_known(options) else _plainly_async
+                return await opened_async(call, send, body or {}, client=self, source=source)
             return await call.run_async(send, body or {}, client=self)
 
         async def _prepare_request(self, request: Any) -> None:
@@ -181,6 +191,33 @@ def _call(plan: Plan, options: Any) -> tuple[StainlessCall, dict[str, Any] | Non
     safe = options.method.lower() in ("get", "head", "options")
     owner = plan.reading if safe else plan.owner
     return StainlessCall(plan, owner, (seen or {}).get("model")), seen
+
+
+def _is_stream(options: Any, kinds: Mapping[str, Any]) -> bool:
+    """Events are asked for, and not the raw response that brings them."""
+    names = options.headers if isinstance(options.headers, Mapping) else ()
+    return bool(kinds.get("stream")) and RAW_RESPONSE not in map(str.lower, names)
+
+
+def _is_known(options: Any) -> bool:
+    """The answer ends with a finish frame that the core knows."""
+    return str(options.url).partition("?")[0].endswith(FINISHING)
+
+
+def _whole(stream: Any) -> Any:
+    return stream
+
+
+def _plainly(stream: Any) -> Iterator[Any]:
+    """The items alone: a stream of another kind may end as it likes."""
+    with stream:
+        yield from stream
+
+
+async def _plainly_async(stream: Any) -> AsyncIterator[Any]:
+    async with stream:
+        async for item in stream:
+            yield item
 
 
 class StainlessCall(ClientCall):
