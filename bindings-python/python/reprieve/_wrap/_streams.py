@@ -4,6 +4,9 @@ The first content is waited for when the stream is opened, so that what is raise
 without a policy. Helpers that take a stream of the SDK's (`.stream()` managers) take these.
 """
 
+# The SDK is not imported here: its objects are of any type.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -91,8 +94,8 @@ def _refuse(call: ClientCall, modes: Sequence[str]) -> None:
 
 
 def _guarded(kept: Kept, items: Any, chained: Any) -> Any:
-    own = kept.own
-    made = object.__new__(_class_for(type(own), awaited=isinstance(items, AsyncStream)))
+    base: type[Any] = type(kept.own)
+    made: Any = object.__new__(_class_for(base, awaited=isinstance(items, AsyncStream)))
     made.__dict__.update(_kept=kept, _items=items, _iterator=chained)
     return made
 
@@ -146,7 +149,8 @@ class _Guarded(_Shared):
         return next(self._iterator)
 
     def __iter__(self) -> Iterator[Any]:
-        return self._iterator
+        iterator: Iterator[Any] = self._iterator
+        return iterator
 
     def __enter__(self) -> Any:
         return self

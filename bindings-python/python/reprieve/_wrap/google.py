@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
@@ -191,7 +191,7 @@ class One(NamedTuple):
         return _prepared(api, self.call, http_request, self.request, self.attempt)
 
     @contextmanager
-    def heard(self) -> Iterator[None]:
+    def heard(self) -> Generator[None, None, None]:
         """The call hears of what is sent meanwhile."""
         token = CALL.set(self.call)
         try:
