@@ -27,7 +27,7 @@ impl Call {
     /// `repairs` are the kinds that can be repaired.
     #[new]
     #[pyo3(signature = (policy, seed, *, ids=None, guards=None, run=None, ends_by=None, recorded=true, heard=false, hedged=false, unmask=Vec::new(), repairs=Vec::new()))]
-    #[expect(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "options by name, in Python")]
+    #[expect(clippy::too_many_arguments, reason = "options by name, in Python")]
     fn new(
         py: Python<'_>,
         policy: &Policy,
@@ -160,7 +160,7 @@ impl Call {
     /// The last classified failure.
     #[getter]
     fn failure(&self) -> Option<crate::failure::Failure> {
-        self.call.last_failure().cloned().map(crate::failure::Failure)
+        self.call.last_failure().cloned().map(Into::into)
     }
 
     #[getter]

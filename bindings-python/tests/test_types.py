@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from reprieve import ConfigError, Policy, _native, classify, types
-from reprieve._options import INTERNAL, Options
+from reprieve._options import Options
 
 
 def names_of(literal: Any) -> set[str]:
@@ -95,7 +95,7 @@ def test_choices(typed_dict: Any, field: str, path: dict[str, Any]) -> None:
 
 
 def test_options() -> None:
-    assert fields_of(types.CallOptions) == {field.name for field in dataclasses.fields(Options)} - INTERNAL
+    assert fields_of(types.CallOptions) == {field.name for field in dataclasses.fields(Options)} - {"client", "meter"}
 
 
 def test_evidence() -> None:

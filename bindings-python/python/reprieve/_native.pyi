@@ -151,6 +151,17 @@ class Policy:
 class Failure:
     """One classified failure."""
 
+    def of(self, error: BaseException | None, value: object) -> Failure:
+        """The same, with what it came from."""
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the attempt raised; there for a `repair`, and nowhere else."""
+
+    @property
+    def value(self) -> Any:
+        """What the attempt answered and `check` refused; there for a `repair`, and nowhere else."""
+
     @property
     def kind(self) -> Kind:
         """What it is, such as `rate_limit`."""
@@ -299,8 +310,8 @@ class Call:
         repairs: Sequence[str] = ...,
     ) -> Call:
         """A call that has not begun. `ids` is JSON: `trace_id` and as needed `idempotency_key`, `scene`,
-        `prompt_version`, `outer_trace_id`, `client`. `ends_by` is a moment. `hedged`: the driver can run attempts beside
-        each other. `repairs` are kinds that can be repaired."""
+        `prompt_version`, `outer_trace_id`, `client`. `ends_by` is a moment. `hedged`: the driver can run attempts
+        beside each other. `repairs` are kinds that can be repaired."""
 
     @staticmethod
     def started(

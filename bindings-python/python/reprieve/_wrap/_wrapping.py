@@ -97,7 +97,7 @@ class ClientCall:
 
     def bound(self, send: Callable[..., Any], client: Any) -> Bound:
         """What a session runs for: the policy and its options, and this call."""
-        options = replace(self._owner._options, meter=self)
+        options = replace(self._owner._options, meter=self, client=self.plan.changed)
         if self.plan.clients:
             attempt = self.attempt if not _is_async(send) else self.attempt_async
             others = {target: attempt(send, other) for target, other in self.plan.clients.items()}
@@ -108,7 +108,7 @@ class ClientCall:
         """One attempt, as a function of the request."""
 
         def attempt(**request: Any) -> Any:
-            self._begin()
+            self._begin(request)
             token = CALL.set(self)
             try:
                 return send(client, request, _here())
@@ -121,7 +121,7 @@ class ClientCall:
         """The same for a client that is awaited."""
 
         async def attempt(**request: Any) -> Any:
-            self._begin()
+            self._begin(request)
             token = CALL.set(self)
             try:
                 return await send(client, request, _here())
@@ -130,7 +130,8 @@ class ClientCall:
 
         return attempt
 
-    def _begin(self) -> None:
+    def _begin(self, request: Mapping[str, Any]) -> None:
+        self.model = request.get("model") or request.get("modelId") or self.model
         self._sent.clear()
         self._told = self._reconnects = 0
 

@@ -22,7 +22,8 @@ from .._usage import holder_of
 from ._streams import Event, opened
 from ._wrapping import CALL, ClientCall, Plan, in_range, module_of, named_like
 
-LOW, HIGH = (1, 42), 2
+# The first that takes timeouts for one request.
+LOW, HIGH = (1, 44), 2
 SERVICE = "bedrock-runtime"
 #: Where the answers of operations have their streams.
 STREAMS = {"ConverseStream": "stream", "InvokeModelWithResponseStream": "body"}
@@ -37,8 +38,9 @@ def wrapped(client: Any, plan: Plan) -> Any:
         raise ConfigError("client", f"a boto3 client for {service}", f'one for "{SERVICE}"')
     found = in_range("botocore", LOW, HIGH)
     retries = client.meta.config.retries or {}
-    attempts = retries.get("total_max_attempts", "up to 5")
-    plan.changed = f"botocore {found}: {attempts} attempts -> 1, timeouts -> at most the attempt's"
+    most = retries.get("total_max_attempts")
+    attempts = f"{most} attempts -> 1" if most else f"retries of mode {retries.get('mode', 'legacy')} -> none"
+    plan.changed = f"botocore {found}: {attempts}, timeouts -> at most the attempt's"
     if plan.header:
         plan.changed += f", {plan.header} -> the call's"
     made = _copied(client, _client_class)

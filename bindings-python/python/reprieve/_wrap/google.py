@@ -34,7 +34,7 @@ from ._wrapping import (
     refuse_retries,
 )
 
-LOW, HIGH = (3, 0), 4
+LOW, HIGH = (2, 34), 4
 #: Its streams are read by the SDK, which would not know a `Discard`.
 MODES = ("before_first_item", "buffered")
 #: Where the name of a model is in a path; it is part of the request that `prepare` sees.
@@ -46,13 +46,20 @@ _classes: dict[type, type] = {}
 def wrapped(client: Any, plan: Plan) -> Any:
     """A client under the plan, which shares the connections of this one."""
     found = in_range("google-genai", LOW, HIGH)
+    if plan.owner._options.check is not None:
+        raise ConfigError(
+            "check",
+            "a function",
+            "no function for google-genai, which reads its answers after the call: bind it to a policy "
+            "around a function of yours that asks the client",
+        )
     options = client._api_client._http_options.retry_options
     attempts = "no retries" if options is None else f"retry_options of {options.attempts or 'up to 5'} attempts"
     plan.changed = f"google-genai {found}: {attempts} -> 1 attempt, timeouts -> at most the attempt's"
     if plan.header:
         plan.changed += f", {plan.header} -> the call's"
     api = _derived(client._api_client, _api_class)
-    api._reprieve, api._shared = plan, client._api_client
+    api._reprieve, api._shared = plan, client  # which closes the connections once nothing needs it
     api._httpx_client = _Watched(api._httpx_client, heard)
     if api._async_httpx_client is not None:
         api._async_httpx_client = _Watched(api._async_httpx_client, heard_async)
@@ -61,7 +68,6 @@ def wrapped(client: Any, plan: Plan) -> Any:
     genai = module_of("google.genai.client")
     genai.Client.__init__(made, debug_config=client._debug_config)
     made._aio.__class__ = _quiet_class(type(made._aio))
-    made._shared = client  # the connections go when the last of the two goes
     return made
 
 

@@ -43,7 +43,7 @@ class Sdk(NamedTuple):
     high: int
 
 
-SDKS = {"openai": Sdk("openai", (3, 0), 4), "anthropic": Sdk("anthropic", (2, 0), 3)}
+SDKS = {"openai": Sdk("openai", (1, 60), 4), "anthropic": Sdk("anthropic", (0, 50), 3)}
 RETRY_COUNT = "x-stainless-retry-count"
 RAW_RESPONSE = "x-stainless-raw-response"
 #: Where answers are streamed that end with a finish frame.
