@@ -8,9 +8,14 @@ const PATIENCE_MS = 5000;
 
 /**
  * The request's body as something that can be sent as often as needed: a stream is read into memory, up to `most` bytes.
- * `undefined` where the request's own body will do. Throws `ConfigError` for a stream that is longer.
+ * `undefined` where the request's own body will do. Throws `ConfigError` for a stream that is longer; `what` names the request.
  */
-export async function resendable(input: unknown, init: RequestInit | undefined, most: number): Promise<unknown> {
+export async function resendable(
+  input: unknown,
+  init: RequestInit | undefined,
+  most: number,
+  what: string,
+): Promise<unknown> {
   const given = init?.body ?? undefined;
   const body = given ?? get(input, "body");
   if (!isOnce(body)) return undefined;
@@ -21,9 +26,9 @@ export async function resendable(input: unknown, init: RequestInit | undefined, 
     size += bytes.byteLength;
     if (size > most) {
       throw new ConfigError(
-        "body",
-        `a stream of more than ${most} bytes`,
-        "what can be sent again: text, bytes, a Blob or a form; or raise maxBody, or call the bare fetch for this request",
+        `the body of ${what}`,
+        `one that can be sent once, of more than ${most} bytes,`,
+        "text, bytes, a Blob or a form: pass one, raise maxBody, or send it through a fetch that is not wrapped",
       );
     }
     parts.push(bytes);

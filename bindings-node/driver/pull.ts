@@ -4,7 +4,7 @@ import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Feed } from "./feed.js";
 import { toJson } from "./fields.js";
-import { answerIn, errorOf, faultAtEnd, faultIn, isFinished, isPing, isTelling, read } from "./frames.js";
+import { answerIn, errorOf, faultAtEnd, faultIn, isFinished, isLastEvent, isPing, isTelling, read } from "./frames.js";
 import { closeUnopened, type Source, sourceOf } from "./source.js";
 import { join, leave, NEVER } from "./timers.js";
 
@@ -17,6 +17,8 @@ const running =
 export class StreamAttempt<T = unknown> extends Attempt {
   /** @internal Items that are held back; all of them where the answer is delivered whole. */
   _held: T[] = [];
+  /** @internal It is delivered whole, whatever the mode says. */
+  _wholly = false;
   private readonly _at = clock.now();
   /** The shorter of the limits for a wait. */
   private readonly _shortest: number;
@@ -34,6 +36,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
   private _heardAt = this._at;
   /** What came before the first content, and it. */
   private _opening: readonly T[] = [];
+  private _lastBytes: unknown;
   /** How many items the consumer had from attempts before. */
   private readonly _before: number;
 
@@ -134,7 +137,8 @@ export class StreamAttempt<T = unknown> extends Attempt {
 
   /** @internal Nothing more of it is asked for; whether it was whole by then. */
   _isWhole(): boolean {
-    if (!this._hasContent || isFinished(this._items()) !== true) return false;
+    const finished = this._feed._bytes ? isLastEvent(this._lastBytes) : isFinished(this._items());
+    if (!this._hasContent || finished !== true) return false;
     this._whole(undefined);
     this._source?._close("its consumer has had all of it");
     return true;
@@ -150,7 +154,10 @@ export class StreamAttempt<T = unknown> extends Attempt {
       if (result.done) this._eof();
       else if (!this._isSound(result.value)) return;
       else if (this._committedAt === undefined) this._weigh(result.value);
-      else this._feed._give(result);
+      else {
+        this._lastBytes = result.value;
+        this._feed._give(result);
+      }
     } catch (error) {
       this._broken(error);
     }
@@ -222,7 +229,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
   }
 
   private _isBuffered(): boolean {
-    return this._feed._mode._mode === "buffered";
+    return this._wholly || this._feed._mode._mode === "buffered";
   }
 
   private _wait(): void {

@@ -1,5 +1,5 @@
 /** The Vercel AI SDK: several language models as one, under a policy. */
-import { type Attempt, type Bound, ConfigError, retryStream } from "reprieve";
+import { type Attempt, type Bound, ConfigError, retryStream, StreamError } from "reprieve";
 import { type Chain, type ChainOptions, chainOf, counted, type PolicyLike } from "./chain.js";
 
 /** A language model of the AI SDK, of any version of its interface: `ai` 5, 6 and 7 have V2, V3 and V4. */
@@ -141,10 +141,7 @@ function read(stream: ReadableStream<Part>): AsyncIterable<Part> {
     const { done, value } = await reader.read();
     if (value?.type === "error") throw value.error;
     if (value?.type === "finish" && isCut(value.finishReason)) {
-      throw Object.assign(new Error("the stream ended without a finish reason"), {
-        status: 200,
-        code: "eof_without_finish",
-      });
+      throw new StreamError("the stream ended without a finish reason", "eof_without_finish");
     }
     return done ? { done, value: undefined } : { done: false, value };
   };

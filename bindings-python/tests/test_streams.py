@@ -138,7 +138,7 @@ def test_what_fails_before_the_first_item_is_retried_unseen(way: Way) -> None:
     stream = way.stream(NOW, script)
     assert way.take(stream) == ["a", "b"]
     assert (stream.attempts, script.closed) == (3, 3)
-    assert receipts(stream) == [("stream_interrupted", 0), ("timeout", 0), ("success", 2)]
+    assert receipts(stream) == [("transport", 0), ("timeout", 0), ("success", 2)]
 
 
 def test_after_it_the_error_is_the_sources_own_and_tells_what_was_delivered(way: Way) -> None:
@@ -184,7 +184,7 @@ def test_restart_tells_what_to_discard_before_it_waits(way: Way) -> None:
         stream = way.stream(policy, script)
         assert way.take(stream) == ["a", "b", Discard(2), "a", "c"]
         assert clock.sleeps == [1.0, 1.0]
-    assert receipts(stream) == [("stream_interrupted", 2), ("stream_interrupted", 0), ("success", 2)]
+    assert receipts(stream) == [("stream_interrupted", 2), ("transport", 0), ("success", 2)]
 
 
 def test_resume_hands_over_what_was_delivered_by_all_attempts(way: Way) -> None:

@@ -2,8 +2,8 @@
 
     python tests/drill/compare.py [--gateway FILE] [--out FILE] [PROGRAM ...]
 
-Each PROGRAM (`.mjs`) plays the clients of another language: it is run by `node` with the gateway's address as its
-argument, and prints rows as lines of JSON, as `Row` has them. All rows are written to FILE
+Each PROGRAM (`.mjs`) plays the clients of another language: it is run by `node` and prints rows as lines of JSON, as
+`Row` has them. All rows are written to FILE
 (`target/drill/compare.jsonl`).
 """
 
@@ -52,9 +52,9 @@ def rows(gateway: Gateway) -> list[Row]:
         return [row for row in pool.map(one, cases) if row is not None]
 
 
-def others(program: str, url: str) -> list[Row]:
+def others(program: str) -> list[Row]:
     """The rows of another language's clients."""
-    printed = subprocess.run(["node", program, url], check=True, stdout=subprocess.PIPE, text=True).stdout
+    printed = subprocess.run(["node", program], check=True, stdout=subprocess.PIPE, text=True).stdout
     return [Row(**json.loads(line)) for line in printed.splitlines()]
 
 
@@ -86,8 +86,8 @@ def main() -> None:
     asked = parser.parse_args()
     with Gateway(asked.gateway) as gateway:
         found = rows(gateway)
-        for program in asked.programs:
-            found += others(program, gateway.url)
+    for program in asked.programs:
+        found += others(program)
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     asked.out.write_text("".join(json.dumps(row._asdict()) + "\n" for row in found), encoding="utf-8")
     order = {failure: number for number, failure in enumerate(FAILURES)}

@@ -22,12 +22,14 @@ MODULES = (("gi_frame", "f_globals", "__name__"), ("ag_frame", "f_globals", "__n
 class Source:
     """An attempt's stream. `advance` answers its next item; who uses it calls `close` or awaits `aclose`, once."""
 
-    __slots__ = ("_closers", "advance", "client")
+    __slots__ = ("_closers", "advance", "client", "lazy")
 
     def __init__(self) -> None:
         self.advance: Callable[[], Any] = _nothing
         #: It is the stream of a client that is known.
         self.client = False
+        #: It is a generator, of which nothing has run before its first item is asked for.
+        self.lazy = False
         #: What closes it, outermost first.
         self._closers: list[Callable[..., Any]] = []
 
@@ -102,6 +104,7 @@ class Source:
                 _faults.note("close", close, fault)
 
     def _take(self, iterator: Any, advance: Callable[[], Any]) -> None:
+        self.lazy = inspect.isgenerator(iterator) or inspect.isasyncgen(iterator)
         self._closers.append(_closer(iterator))
         self.advance = advance
 

@@ -43,9 +43,9 @@ FAILURES: dict[str, Failure] = {
     "wrong key": Failure("#[401]", {}),
     "429, retry-after 2 s": Failure("#[retry-after=2]", {}),
     "overloaded three times": Failure("#[503x3]", {"max_attempts": 4}),
-    "always 500, in a framework that tries three times": Failure("#[500]", {"max_attempts": 3}, framework=True),
-    "stream cut after three words": Failure("#[sse-cut=3,ok]", {"stream": {"mode": "buffered"}}, stream=True),
-    "stream ends after three words": Failure("#[sse-eof=3,ok]", {"stream": {"mode": "buffered"}}, stream=True),
+    "always 500, in a framework that tries 3 times": Failure("#[500]", {"max_attempts": 3}, framework=True),
+    "connection lost amid a stream": Failure("#[sse-cut=3,ok]", {"stream": {"mode": "buffered"}}, stream=True),
+    "stream cut after content": Failure("#[sse-eof=3,ok]", {"stream": {"mode": "buffered"}}, stream=True),
 }
 
 
