@@ -218,7 +218,8 @@ export class StreamAttempt<T = unknown> extends Attempt {
   private _eof(): void {
     const { _bytes: bytes } = this._feed;
     const known = (this._source as Source<T>)._isClient;
-    const fault = bytes ? undefined : faultAtEnd(this._items(), this._hasContent, known);
+    // Where an answer goes on, all of its content may have come before.
+    const fault = bytes ? undefined : faultAtEnd(this._items(), this._hasContent || this._before > 0, known);
     if (fault) this._broken(fault);
     else this._whole(undefined);
   }

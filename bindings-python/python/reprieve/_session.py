@@ -61,6 +61,8 @@ class Session:
         #: A handle may wake or cancel it.
         self.handled = False
         self._attempt: Attempt | None = None
+        #: What the latest attempt has shown.
+        self._shown = 0
         #: When the latest attempt began, in real time: an inner call's trace is made after that.
         self._since = started.began if started else 0
         self._reset_to: Any = None
@@ -100,6 +102,7 @@ class Session:
         if attempt is None:
             return
         attempt.ended = True
+        self._shown = attempt.shown
         with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
             CURRENT.reset(self._reset_to)
 
@@ -318,6 +321,8 @@ class Session:
         )
 
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
+        if self._shown and not isinstance(outcome, str):
+            outcome["delivered"] = self._shown
         text = outcome if isinstance(outcome, str) else as_json(outcome)
         if self.options.meter is not None and (retries := self.options.meter.hidden()):
             self._report_hidden(retries)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from . import _native
 from ._errors import StreamError
@@ -30,6 +30,19 @@ WRAPPER = "chunk"
 ANSWERS = ((), ("message",), ("response",), ("chunk",), ("metadata",))
 
 Sign = Callable[[Any], bool]
+
+
+class Reader(NamedTuple):
+    """How the items of a framework are read, which are no events of a provider's."""
+
+    #: `held`, `content`, `end` or `content_end`, as the core says of events.
+    said: Callable[[Any], str]
+    #: Whether a stream of such items ends with one that says so.
+    finishes: Callable[[Any], bool]
+
+
+#: By the class of an item; integrations add theirs.
+READERS: dict[type, Reader] = {}
 
 
 class Reading:
@@ -146,12 +159,18 @@ def _said(item: Any) -> str:
     """What the core says of an item. Text and bytes are content, but where they are empty, and nothing is none."""
     if item is None or (isinstance(item, (str, bytes)) and not item):
         return "held"
+    reader = _reader(item)
+    if reader is not None:
+        return reader.said(item)
     event = json_of(item)
     return "content" if event is None else _native.stream_item(event)
 
 
 def _finishes(item: Any) -> bool:
     """Whether a stream of such items ends with one that says so."""
+    reader = _reader(item)
+    if reader is not None:
+        return reader.finishes(item)
     event = json_of(item)
     return event is not None and _native.stream_finishes(event)
 
@@ -159,6 +178,10 @@ def _finishes(item: Any) -> bool:
 def _is_model(item: object) -> bool:
     """Whether it is a model of pydantic's, as the clients' events are."""
     return callable(get(type(item), "model_dump_json"))
+
+
+def _reader(item: object) -> Reader | None:
+    return READERS.get(type(item))
 
 
 def _type(item: Any) -> str | None:
