@@ -127,7 +127,7 @@ class StreamSession(Session):
         self._attempt, self._since = made, _native.now()
         if self.buffered:
             self.got = []
-        self.reading, self._before = Reading(), len(self.got)
+        self.reading, self._before = Reading(goes_on=bool(self.delivered)), len(self.got)
         self._committed, self._opened, self._answering = None, False, False
         return made
 
@@ -174,7 +174,7 @@ class StreamSession(Session):
         held = [] if self.reading.content else self.reading.held
         try:
             self.reading.end(held or self.items)
-            self.check([*self.items, *held])
+            self.check([*self.got, *held])
         except Broken as broken:
             return self.broken(broken)
         except Exception as fault:
