@@ -66,6 +66,8 @@ class Session:
         #: When the latest attempt began, in real time: an inner call's trace is made after that.
         self._since = started.began if started else 0
         self._reset_to: Any = None
+        #: Records of retries that a wrapped client made by itself.
+        self._hidden: list[str] = []
         self._outer = current_attempt()
         self.run = self.options.run or (self._outer.run if self._outer else None)
         self._guards = owner.guards if self.options.guards or self.policy.guarded else None
@@ -157,7 +159,8 @@ class Session:
         """The attempt under way has a value."""
         self.hide()
         self.value, self.error, self._answer = value, None, _NO_ANSWER
-        usage = usage_of(value) if self._recorded else None
+        meter = self.options.meter
+        usage = (usage_of(value) if meter is None else meter.usage(value)) if self._recorded else None
         return self._outcome({"success": {}, "usage": usage} if usage else _SUCCESS)
 
     def failed(self, error: Exception) -> Action:
@@ -173,7 +176,8 @@ class Session:
         seconds = self._attempt.timeout if self._attempt else self.policy.first_timeout_ns / 1e9
         self.hide()
         message = f"attempt {self.call.attempts} took longer than {seconds:.3g} s"
-        self.error = AttemptTimeout(message, attempts=self.call.attempts)
+        own = self.options.meter.timed_out() if self.options.meter else None
+        self.error = own or AttemptTimeout(message, attempts=self.call.attempts)
         return self._outcome({"failure": {"kind": "timeout", "message": message}} | self._refused())
 
     def abandoned(self) -> Action:
@@ -232,7 +236,7 @@ class Session:
 
     def trace(self) -> Trace:
         """The records so far."""
-        return Trace(self.call.trace_id, self.call.lines())
+        return Trace(self.call.trace_id, [*self.call.lines(), *self._hidden])
 
     def finish(self, action: Action) -> Any:
         """The end as people write it: the value, or the exception raised."""
@@ -320,6 +324,8 @@ class Session:
         if self._shown and not isinstance(outcome, str):
             outcome["delivered"] = self._shown
         text = outcome if isinstance(outcome, str) else as_json(outcome)
+        if self.options.meter is not None and (retries := self.options.meter.hidden()):
+            self._report_hidden(retries)
         return self._told(self.call.on_outcome(clock().now(), self.call.attempts, text))
 
     def _outcome_of(self, error: Exception) -> dict[str, Any]:
@@ -380,6 +386,14 @@ class Session:
             for line in self.call.take_events():
                 _asked("on_event", listener, json.loads(line))
         return action
+
+    def _report_hidden(self, retries: int) -> None:
+        """A record of its own: the client has retried by itself within an attempt."""
+        facts = {"trace_id": self.call.trace_id, "attempt": self.call.attempts, "retries": retries}
+        line = json.dumps({"record": "hidden_retries", **facts}, separators=(",", ":"))
+        self._hidden.append(line)
+        if self.options.sink is not None:
+            _asked("sink", _writer(self.options.sink), line)
 
     def _note(self, action: Action, trace: Trace, failure: Failure | None) -> str:
         elapsed = (trace.ended or {}).get("elapsed_ms", 0) / 1000

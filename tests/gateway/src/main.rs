@@ -1,7 +1,8 @@
 //! The fault gateway: a model server on loopback that misbehaves on request.
 //!
-//! It speaks the shapes of `OpenAI` (`POST /v1/chat/completions`, `POST /v1/responses`), Anthropic (`POST /v1/messages`)
-//! and Gemini (`POST /v1beta/models/MODEL:generateContent`, `:streamGenerateContent`; `/v1` will do), plain and
+//! It speaks the shapes of `OpenAI` (`POST /v1/chat/completions`, also as Azure has it, `POST /v1/responses`), Anthropic
+//! (`POST /v1/messages`), Gemini (`POST /v1beta/models/MODEL:generateContent`, `:streamGenerateContent`; `/v1` will do)
+//! and Bedrock (`POST /model/MODEL/converse`, `/converse-stream`, `/invoke`, `/invoke-with-response-stream`), plain and
 //! streaming. A marker in the text of a user's message says what happens; the last one wins, none means `#[ok]`. Where
 //! the last message is the assistant's own, with the beginning of the answer in it, the answer goes on from there.
 //!
@@ -58,6 +59,7 @@
 //! every drill asked for, `POST /__reset` forgets it; `?drill=ID` narrows both to one.
 
 mod anthropic;
+mod bedrock;
 mod behaviour;
 mod body;
 mod connection;
