@@ -42,7 +42,7 @@ export class Call {
 
   constructor(policy: Policy, seed: bigint | number | string, { ids, guards, run, endsBy }: RawOptions = {}) {
     guards?._leaves();
-    const how = toJson({ ids: toWire(ids ?? null), endsBy, recorded: true, hedged: true });
+    const how = toJson({ ids: toWire(ids ?? null), endsBy, recorded: true });
     this._native = ask(() => new (engine().Call)(policy._native, `${seed}`, how, guards?._native, run?._native));
   }
 
@@ -54,7 +54,7 @@ export class Call {
     { countSuspended, guards, run, endsBy }: RestoreOptions = {},
   ): [Call, Action] {
     guards?._leaves();
-    const how = toJson({ countSuspended, endsBy, hedged: true });
+    const how = toJson({ countSuspended, endsBy });
     const _native = ask(() => engine().Call.restore(snapshot, now, wallNowMs, how, guards?._native, run?._native));
     return [Object.assign(Object.create(Call.prototype), { _native }), actionOf(_native.restored())];
   }

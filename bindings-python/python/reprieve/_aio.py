@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _native, _on_asyncio
 from ._clock import clock
 from ._current import CURRENT, Attempt, Facts, current_attempt
+from ._race import race
 from ._session import Session, Started
 
 if TYPE_CHECKING:
@@ -106,7 +107,15 @@ async def drive(
         action = answered.action if answered else _first(session, first) if first else session.begin()
         del first
         while True:
-            if action.kind == "attempt":
+            if action.hedge_after_ns is not None and loop is _on_asyncio:
+                coroutine, answered = answered, None
+                try:
+                    action = await race(session, action, function, args, kwargs, coroutine and _answer(coroutine))
+                finally:
+                    if coroutine is not None:  # its attempt may have ended before it ran
+                        coroutine.coroutine.close()
+                    del coroutine
+            elif action.kind == "attempt":
                 attempt = session.attempt(action)
                 awaited, answered = session.function(function) if answered is None else _answer(answered), None
                 try:
@@ -155,7 +164,7 @@ async def wait(loop: Any, session: Session, seconds: float) -> None:
 def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
     """The coroutine function under its policy. On asyncio the first attempt is made with one object, a context variable
     and a place among the deadlines of its loop; what else a call needs is made when it fails."""
-    if not owner._options.plain or owner._native.guarded:
+    if not owner._options.plain or owner._native.guarded or owner._native.hedged:
 
         async def call_with_options(*args: Any, **kwargs: Any) -> Any:
             return await run(owner, function, args, kwargs)

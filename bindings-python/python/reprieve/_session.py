@@ -48,6 +48,10 @@ class Session:
         #: A handle may wake or cancel it.
         self.handled = False
         self._attempt: Attempt | None = None
+        #: The attempts in flight, by their numbers: several where one has joined another.
+        self._in_flight: dict[int, Attempt] = {}
+        #: The number of the attempt that is spoken of.
+        self._number = 1
         #: When the latest attempt began, in real time: an inner call's trace is made after that.
         self._since = started.began if started else 0
         self._reset_to: Any = None
@@ -68,25 +72,42 @@ class Session:
             return self._told(self.call.cancel(clock().now()))
         return self._told(self.call.begin(clock().now()))
 
-    def attempt(self, action: Action) -> Attempt:
-        """Makes the attempt visible to the function. Undone by its outcome."""
+    def hedge(self) -> Action:
+        """The latest attempt is slow: whether another joins it."""
+        if self.cancelled():
+            return self._told(self.call.cancel(clock().now()))
+        return self._told(self.call.hedge(clock().now()))
+
+    def attempt(self, action: Action, *, visible: bool = True) -> Attempt:
+        """Makes the attempt visible to the function, unless its task sees to that. Undone by its outcome."""
         assert action.number is not None
         assert action.target is not None
         assert action.timeout_ns is not None
         connect_timeout, run = self.policy.connect_timeout, self.run
         facts = Facts(action.number, action.target, action.timeout_ns, self.call.is_last, connect_timeout, run)
-        self._attempt, self._since = Attempt(facts, clock().now()).named(self._ids), _native.now()
-        self._reset_to = CURRENT.set(self._attempt)
+        self._attempt = Attempt(facts, clock().now()).named(self._ids)
+        if not self._in_flight:
+            self._since = _native.now()
+        self._in_flight[action.number] = self._attempt
+        self._number = action.number
+        self._reset_to = CURRENT.set(self._attempt) if visible else None
         return self._attempt
 
+    def turn_to(self, attempt: Attempt) -> None:
+        """Of several attempts in flight, what is told next is about this one."""
+        self._attempt, self._number = attempt, attempt.number
+
     def hide(self) -> None:
-        """The attempt is no longer visible to what runs here."""
+        """The attempt is over, and no longer visible to what runs here."""
         attempt, self._attempt = self._attempt, None
         if attempt is None:
             return
         attempt.ended = True
-        with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
-            CURRENT.reset(self._reset_to)
+        self._in_flight.pop(attempt.number, None)
+        if self._reset_to is not None:
+            with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
+                CURRENT.reset(self._reset_to)
+            self._reset_to = None
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function of the attempt's target."""
@@ -112,8 +133,8 @@ class Session:
         """The attempt under way was cancelled at its timeout, and has unwound."""
         seconds = self._attempt.timeout if self._attempt else self.policy.first_timeout_ns / 1e9
         self.hide()
-        message = f"attempt {self.call.attempts} took longer than {seconds:.3g} s"
-        self.error = AttemptTimeout(message, attempts=self.call.attempts)
+        message = f"attempt {self._number} took longer than {seconds:.3g} s"
+        self.error = AttemptTimeout(message, attempts=self._number)
         return self._outcome({"failure": {"kind": "timeout", "message": message}})
 
     def abandoned(self) -> Action:
@@ -255,7 +276,7 @@ class Session:
 
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
         text = outcome if isinstance(outcome, str) else as_json(outcome)
-        return self._told(self.call.on_outcome(clock().now(), self.call.attempts, text))
+        return self._told(self.call.on_outcome(clock().now(), self._number, text))
 
     def _outcome_of(self, error: Exception) -> dict[str, Any]:
         """Evidence for the core; with functions of the user's own, the failure and what they say of it."""
