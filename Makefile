@@ -50,7 +50,7 @@ no-node:
 # The compiler checks both engines against what the driver asks for: they have to be there.
 check-js: node
 	cd $(NODE) && npx tsc
-	cd $(NODE) && npx biome check . ../bindings-wasm/build.mjs ../bindings-wasm/entry ../bindings-wasm/smoke/*.mjs ../tests/browser \
+	cd $(NODE) && npx biome check . ../bindings-wasm/build.mjs ../bindings-wasm/entry ../bindings-wasm/smoke/*.mjs ../tests/browser ../tests/clients \
 	    ../tests/drill/browser ../tests/drill/js ../tests/drill/node ../tests/drill/*.mjs ../tests/identity/*.mjs ../tests/js
 
 test-rust:
@@ -72,7 +72,7 @@ test-js: node gateway $(WASM)/smoke/node_modules/.package-lock.json $(TESTS)/nod
 	node $(NODE)/scripts/test.mjs
 	cd $(WASM)/smoke && node --test smoke.test.mjs
 	node $(TESTS)/js/readme.mjs
-	node --test $(TESTS)/drill/js/
+	node --test $(TESTS)/streams/ $(TESTS)/clients/ $(TESTS)/drill/js/
 	node $(NODE)/scripts/sizes.mjs | tail -4
 
 # The same random scripts in every place: one hash each, and only one hash.

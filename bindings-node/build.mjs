@@ -1,7 +1,7 @@
 /** Builds the package in place: the addon for this platform, and `dist/`. The wasm engine was built before. */
 import { copyFileSync, rmSync } from "node:fs";
 
-import { commonJs, modules, types } from "./scripts/bundle.mjs";
+import { commonJs, integrations, modules, types } from "./scripts/bundle.mjs";
 import { NODE, WASM } from "./scripts/run.mjs";
 
 import "./scripts/native.mjs";
@@ -11,9 +11,11 @@ const entry = (...names) => names.map((name) => `${NODE}entry/${name}.ts`);
 const wasmEntry = (...names) => names.map((name) => `${WASM}entry/${name}.ts`);
 const inNode = entry("index", "native", "wasm", "testing", "context");
 const elsewhere = wasmEntry("index", "workerd", "edge-light", "testing", "context");
+const others = ["ai-sdk"].map((name) => `${NODE}integrations/${name}.ts`);
 
 rmSync(DIST, { recursive: true, force: true });
 await modules(`${DIST}wasm/`, elsewhere);
 await commonJs(DIST, inNode, [{ name: "wasm-engine", file: `${WASM}entry/inlined.ts` }]);
-types(DIST, [...inNode, ...elsewhere]);
+await integrations(DIST, others);
+types(DIST, [...inNode, ...elsewhere, ...others]);
 copyFileSync(`${WASM}gen/engine.wasm`, `${DIST}wasm/reprieve.wasm`);

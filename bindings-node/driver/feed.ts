@@ -13,6 +13,7 @@ import type { Result } from "./result.js";
 import { Session } from "./session.js";
 import { type Source, sourceOf } from "./source.js";
 import type { Trace } from "./trace.js";
+import { usageOf } from "./usage.js";
 
 /** In mode `restart`: what the consumer has had so far is void, and the answer begins anew. */
 export class Discard {
@@ -116,9 +117,8 @@ export class Feed<T> {
   // --- what attempts say ---
 
   /** The first content of an attempt is there. */
-  _firstItem(): void {
-    const call = this._session?._call;
-    call?.firstItem(clock.now(), call.attempts());
+  _firstItem(attempt: StreamAttempt<T>): void {
+    this._session?._call.firstItem(clock.now(), attempt.number);
   }
 
   /** It is the one that is delivered. */
@@ -150,6 +150,12 @@ export class Feed<T> {
     this._queue.push(...items);
     this._open();
     if (this._asked && this._queue.length > 0) this._serve();
+  }
+
+  /** What an answer used, as far as its items tell. */
+  _usage(answer: unknown): Record<string, unknown> | undefined {
+    const { _meter: meter } = this._owner._options;
+    return meter ? meter.usage(answer) : usageOf(answer);
   }
 
   // --- inside ---

@@ -2,7 +2,7 @@
 import { branded, RetryError } from "./errors.js";
 import { engine } from "./load.js";
 import { get } from "./reading.js";
-import { usageOf } from "./usage.js";
+import { usageIn } from "./usage.js";
 
 /** What the core says of an item. */
 export type Said = "held" | "content" | "end" | "content_end" | "error";
@@ -90,12 +90,13 @@ export function faultIn(item: unknown, opening: readonly unknown[]): StreamError
 
 /** Whether the last of these say that the answer is whole; an error where they say that it failed. */
 export function isFinished(items: readonly unknown[]): boolean | StreamError {
-  for (const item of items.slice(-LAST).reverse()) {
+  let finished = false;
+  for (const item of items.slice(-LAST)) {
     const said = read(item);
     if (said === "error") return errorOf(item);
-    if (said.endsWith("end")) return true;
+    finished ||= said.endsWith("end");
   }
-  return false;
+  return finished;
 }
 
 /** What is wrong with an answer that ends after these items. `known`: of a client whose streams all have an end. */
@@ -108,16 +109,15 @@ export function faultAtEnd(items: readonly unknown[], hasContent: boolean, known
   return finished && !hasContent ? new StreamError("the answer has nothing in it", "empty_answer") : undefined;
 }
 
-/** Usage that an answer's first and last items tell of, the later word counting. */
-export function usageIn(items: readonly unknown[]): Record<string, unknown> | undefined {
-  let sum: Record<string, unknown> | undefined;
-  for (const item of [items[0], ...items.slice(-LAST)]) {
-    for (const holder of [item, get(item, "message"), get(item, "response")]) {
-      const usage = usageOf(holder);
-      for (const name in usage) if (usage[name] !== undefined) sum = { ...sum, [name]: usage[name] };
-    }
-  }
-  return sum;
+/** What the first and last items of an answer tell of it: its model, and what it used, the later word counting. */
+export function answerIn(items: readonly unknown[]): { readonly model: unknown; readonly usage: unknown } {
+  const holders = [items[0], ...items.slice(-LAST)].flatMap((item) => [
+    item,
+    get(item, "message"),
+    get(item, "response"),
+  ]);
+  const model = holders.map((holder) => get(holder, "model")).find(Boolean);
+  return { model, usage: Object.assign({}, ...holders.map(usageIn)) };
 }
 
 function finishes(item: unknown): boolean {

@@ -26,7 +26,10 @@ export { StreamError } from "./frames.js";
 export { Guards, Run, type RunConfig } from "./guards.js";
 export { Handle } from "./handle.js";
 export { engineFault, ready, setEngine } from "./load.js";
-export { Bound, Policy } from "./policy.js";
+/** @internal For the integrations. */
+export { Bound, metered, Policy, varied } from "./policy.js";
+/** @internal */
+export { pricedUsage } from "./prices.js";
 export type { StreamAttempt } from "./pull.js";
 export { Call, classify, type Outcome, type RawOptions, type RestoreOptions } from "./raw.js";
 export { Result } from "./result.js";
@@ -35,3 +38,4 @@ export type { Streamable } from "./source.js";
 export { type RetryStream, retryStream, type StreamFunction } from "./stream.js";
 export { type Receipt, Trace, traceOf } from "./trace.js";
 export type * from "./types.js";
+export { type WrapOptions, wrap } from "./wrap.js";

@@ -1,4 +1,5 @@
 /** The options of a call: what is bound to it beside its policy. Functions live here; a policy holds data only. */
+import type { Attempt } from "./attempt.js";
 import { ConfigError } from "./errors.js";
 import { Guards, Run } from "./guards.js";
 import { ask, engine } from "./load.js";
@@ -6,7 +7,20 @@ import type { Policy } from "./policy.js";
 import type { CallOptions } from "./types.js";
 
 /** Options as a call uses them: what was taken back or never given is absent. */
-export type Options = { readonly [name in keyof CallOptions]?: NonNullable<CallOptions[name]> };
+export type Options = { readonly [name in keyof CallOptions]?: NonNullable<CallOptions[name]> } & {
+  /** Not for `bind`: a wrapped client has one for each call. */
+  readonly _meter?: Meter;
+};
+
+/** What a wrapped client knows of a call of its own. Integrations have one, too, and are no part of the driver. */
+export interface Meter {
+  /** What wrapping changed. */
+  readonly changed?: string;
+  /** What an attempt used, read from its value. */
+  usage(value: unknown): Record<string, unknown> | undefined;
+  /** The record of what the client sent by itself beside the attempt that has just ended, if it did. */
+  hidden?(attempt: Attempt): string | undefined;
+}
 
 type Check = string | readonly [passes: (value: any) => boolean, allowed: string];
 
@@ -61,6 +75,11 @@ export function isPlain(o: Options): boolean {
 export function onlySignal(given: CallOptions): AbortSignal | undefined {
   for (const name in given) if (name !== "signal") return undefined;
   return isSignal(given.signal) ? given.signal : undefined;
+}
+
+/** What aborts with the first of two signals. */
+export function meeting(one: AbortSignal | undefined, other: AbortSignal | undefined): AbortSignal | undefined {
+  return one && other && one !== other ? AbortSignal.any([one, other]) : (one ?? other);
 }
 
 /** Of this realm, or of another. */

@@ -8,7 +8,7 @@ import { type Calm, Guards, type Run } from "./guards.js";
 import { Handle } from "./handle.js";
 import { ask, engine, engineFault } from "./load.js";
 import { perform, resume } from "./loop.js";
-import { isPlain, merged, type Options, onlySignal } from "./options.js";
+import { isPlain, type Meter, meeting, merged, type Options, onlySignal } from "./options.js";
 import { judged } from "./outcome.js";
 import type { Result } from "./result.js";
 import { arrive } from "./timers.js";
@@ -130,6 +130,17 @@ export class Bound {
   _ended(attempt: Attempt, how: How, value: unknown): unknown {
     return how === OK && (attempt._calm?._lasts ?? true) ? value : resume(this, attempt, how, value);
   }
+}
+
+/** @internal The same options and guards, under the policy with these fields. */
+export function varied(owner: Bound, fields: PolicyFields): Bound {
+  const guards = owner._guardSet();
+  return new Bound(owner.policy.with(fields), guards ? { ...owner._options, guards } : owner._options, owner._signal);
+}
+
+/** @internal The same, with a call that this looks into, and that this signal ends as well. */
+export function metered(owner: Bound, _meter: Meter, signal: AbortSignal | undefined): Bound {
+  return new Bound(owner.policy, { ...owner._options, _meter }, meeting(signal, owner._signal));
 }
 
 function refuseOther(fn: unknown): void {

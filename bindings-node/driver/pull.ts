@@ -4,7 +4,7 @@ import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Feed } from "./feed.js";
 import { toJson } from "./fields.js";
-import { errorOf, faultAtEnd, faultIn, isFinished, isPing, isTelling, read, usageIn } from "./frames.js";
+import { answerIn, errorOf, faultAtEnd, faultIn, isFinished, isPing, isTelling, read } from "./frames.js";
 import { closeUnopened, type Source, sourceOf } from "./source.js";
 import { join, leave, NEVER } from "./timers.js";
 
@@ -108,7 +108,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
 
   /** @internal The outcome, with what was delivered. */
   _told(outcome: string): string {
-    const usage = usageIn([...this._opening.slice(0, 1), ...this._items()]);
+    const usage = this._feed._usage(answerIn([...this._opening.slice(0, 1), ...this._items()]));
     const told = JSON.parse(outcome);
     return toJson({
       ...told,
@@ -119,10 +119,11 @@ export class StreamAttempt<T = unknown> extends Attempt {
     });
   }
 
-  /** @internal Its time is up, or it was armed for an earlier wait than this one. */
+  /** @internal Its time is up. */
   override _fire(): void {
     const [due, what] = this._limit();
     if (due > clock.now()) {
+      // It was armed for an earlier wait.
       this._due = due;
       join(this);
     } else {
@@ -188,7 +189,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
     if (said.startsWith("content")) {
       this._hasContent = true;
       this._opening = [...this._held];
-      this._feed._firstItem();
+      this._feed._firstItem(this);
       if (!this._isBuffered()) {
         this._commit();
         return;
@@ -199,6 +200,8 @@ export class StreamAttempt<T = unknown> extends Attempt {
 
   private _commit(): void {
     this._committedAt = clock.now();
+    // From now on only a wait has an end: a response that nobody reads must not keep the process alive.
+    this._rearm();
     const { _held: items } = this;
     this._held = [];
     this._feed._commit(this, items);
@@ -227,6 +230,10 @@ export class StreamAttempt<T = unknown> extends Attempt {
     this._waitingSince = now;
     // A timer for each item would cost more than the item: one that fires too early looks again.
     if ((this._due as number) <= now + this._shortest - this._waited) return;
+    this._rearm();
+  }
+
+  private _rearm(): void {
     leave(this);
     this._due = this._limit()[0];
     join(this);

@@ -39,6 +39,7 @@ export class Session implements Maker {
   readonly _run: Run | undefined;
   protected readonly _outer: Attempt | undefined;
   readonly _events: CallEvent[] = [];
+  private readonly _own: string[] = [];
   private readonly _guards: Guards | undefined;
   private readonly _ids: Ids;
   protected readonly _recorded: boolean;
@@ -102,6 +103,8 @@ export class Session implements Maker {
   /** An attempt has ended: what the loop is to do next. */
   _ended(attempt: Attempt, how: How, value: unknown): Action {
     this._inFlight = undefined;
+    const hidden = this._owner._options._meter?.hidden?.(attempt);
+    if (hidden) this._tells(hidden);
     return this._told(this._call.onOutcome(clock.now(), attempt.number, this._outcome(attempt, how, value)));
   }
 
@@ -209,6 +212,7 @@ export class Session implements Maker {
         scene: options.scene,
         prompt_version: options.promptVersion,
         outer_trace_id: outer?.traceId,
+        client: options._meter?.changed,
       },
       endsBy: outer && nested === "bounded" ? outer._ends() : undefined,
       recorded: this._recorded || undefined,
@@ -233,7 +237,8 @@ export class Session implements Maker {
   protected _outcome(attempt: Attempt, how: How, value: unknown): string {
     if (how === OK) {
       this._value = value;
-      const usage = this._recorded && usageOf(value);
+      const meter = this._owner._options._meter;
+      const usage = this._recorded && (meter ? meter.usage(value) : usageOf(value));
       return usage ? toJson({ success: {}, usage }) : '{"success":{}}';
     }
     if (this._isCancelled()) this._call.cancel(clock.now());
@@ -250,9 +255,7 @@ export class Session implements Maker {
     const { sink, onEvent } = this._owner._options;
     if (sink) {
       const moved: string[] = this._guards ? JSON.parse(this._guards._native.takeTransitions()) : [];
-      for (const line of moved.concat(JSON.parse(this._call.takeLines()))) {
-        asked("sink", () => (typeof sink === "function" ? sink(line) : sink.write(`${line}\n`)));
-      }
+      for (const line of moved.concat(JSON.parse(this._call.takeLines()))) this._writes(line);
     }
     if (this._heard) {
       for (const line of JSON.parse(this._call.takeEvents())) {
@@ -264,8 +267,21 @@ export class Session implements Maker {
     return actionOf(json);
   }
 
+  /** A record that is not the machine's. */
+  private _tells(line: string): void {
+    this._own.push(line);
+    this._writes(line);
+  }
+
+  private _writes(line: string): void {
+    const { sink } = this._owner._options;
+    if (sink) asked("sink", () => (typeof sink === "function" ? sink(line) : sink.write(`${line}\n`)));
+  }
+
   private _trace(note: string): Trace {
-    return new Trace(this._ids._traceId, this._call.lines(), note, clock.now());
+    let lines = this._call.lines();
+    if (this._own.length > 0) lines = toJson([...this._own, ...JSON.parse(lines)]);
+    return new Trace(this._ids._traceId, lines, note, clock.now());
   }
 
   /** What is left of the call's time, as the last receipt says, in nanoseconds. */

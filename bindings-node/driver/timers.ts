@@ -11,7 +11,7 @@ import { clock, REAL, timerSays } from "./clock.js";
 export interface Timed {
   /** When, in nanoseconds on the driver's clock; in a burst not known before the sweep. */
   _due: number | undefined;
-  /** Its place in the list; below zero outside of it. */
+  /** Its place in the list; below zero outside of it, `NEVER` where it is due at no moment. */
   _place: number;
   /** Its time has come. It has left the list. */
   _fire(): void;
@@ -58,27 +58,31 @@ export function arrive(): number | undefined {
 
 /** Joins the list. Without a moment it is due at, the sweep gives it one. */
 export function join(timed: Timed): void {
-  timed._place = list.push(timed) - 1;
-  if (timed._due === undefined) return;
+  const { _due: due } = timed;
+  // Nothing is armed for it, and it keeps nothing alive.
+  timed._place = due === NEVER ? NEVER : list.push(timed) - 1;
+  if (due === undefined) return;
   timed._settle?.();
+  if (due === NEVER) return;
   if (isApart()) {
-    armAlone(timed, timed._due);
+    armAlone(timed, due);
     return;
   }
   if (armedWith !== setTimeout) rearm();
-  else if (timed._due < armedFor) arm(timed._due);
+  else if (due < armedFor) arm(due);
 }
 
 /** Leaves the list; answers whether it was still there. */
 export function leave(timed: Timed): boolean {
   const { _place: place } = timed;
   if (place < 0) return false;
+  timed._place = -1;
+  if (place === NEVER) return true;
   const last = list.pop() as Timed;
   if (last !== timed) {
     list[place] = last;
     last._place = place;
   }
-  timed._place = -1;
   timed._stop?.();
   // A timer that nothing waits for would keep the process alive.
   if (stop && list.length === 0) disarm();

@@ -34,7 +34,7 @@ export class Trace {
 
   /** The `call_ended` record. */
   get ended(): Receipt | undefined {
-    return this._records().find((record) => record.record);
+    return this._records().find((record) => record.record === "call_ended");
   }
 
   /** A timeline for people: a line for each receipt, with its span of time drawn to scale. */

@@ -277,3 +277,18 @@ export interface EvidenceFields {
   innerTrace?: string | undefined;
   wallNowMs?: number | undefined;
 }
+
+/** What a million tokens of a model cost. What is read from a cache, or kept in one, costs as `input` unless it says. */
+export interface Price {
+  input: number;
+  output: number;
+  cachedInput?: number | undefined;
+  cacheWrite?: number | undefined;
+  /** `"USD"` where it is left out. */
+  currency?: string | undefined;
+}
+
+/** Prices by the name of a model: the one that is asked for, or else the one that the answer has. */
+export interface Prices {
+  readonly [model: string]: Price;
+}

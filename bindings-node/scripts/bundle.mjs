@@ -68,6 +68,13 @@ export async function commonJs(outdir, entries, apart = []) {
   return built;
 }
 
+/** Files beside the package, which they import by its name, as users do: in each way of loading them. */
+export async function integrations(outdir, entryPoints) {
+  const options = { ...COMMON, entryPoints, packages: "external", external: ["reprieve"], platform: "neutral" };
+  await build({ ...options, outdir: `${outdir}integrations`, format: "esm" });
+  await build({ ...options, outdir: `${outdir}cjs/integrations`, format: "cjs" });
+}
+
 /** What the entries share, with what is theirs alone. */
 async function sharedDriver() {
   const modules = ["index", "testing", "load", "clock"].map((name) => `export * from "./driver/${name}.js";\n`);

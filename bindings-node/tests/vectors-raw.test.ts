@@ -99,7 +99,9 @@ function policy(engine: Engine, one: Case): void {
 
 /** The call can be started late: it begins at once, and nothing but its policy bounds it. */
 function startsPlainly({ policy, guards, run, options, steps }: Case): boolean {
-  return !policy?.hedge && !guards && !run && !options && steps[0].do === "begin" && steps[0].expect?.attempt !== undefined;
+  return (
+    !policy?.hedge && !guards && !run && !options && steps[0].do === "begin" && steps[0].expect?.attempt !== undefined
+  );
 }
 
 /** What a case plays in: a call, the calls that were named, and the guards and the run they share. */

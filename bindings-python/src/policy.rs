@@ -151,6 +151,15 @@ impl Policy {
     fn connect_timeout(&self) -> Option<f64> {
         self.0.connect_timeout.map(Span::as_secs_f64)
     }
+
+    /// Of streams: the mode, and the timeouts of the first item, of idleness and of silence, in nanoseconds.
+    #[getter]
+    fn stream(&self) -> (&'static str, Option<u64>, Option<u64>, Option<u64>) {
+        let stream = self.0.stream;
+        let [first, idle, silence] = [stream.first_item_timeout, stream.idle_timeout, stream.silence_timeout];
+        let ns = |timeout: Option<Span>| timeout.map(Span::as_nanos);
+        (stream.mode.name(), ns(first), ns(idle), ns(silence))
+    }
 }
 
 /// How long a call's first attempt may take.

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from failing import Script, fails
 
-from reprieve import Breaker, ConfigError, Guards, Policy, Run
+from reprieve import AsyncStream, Breaker, ConfigError, Guards, Policy, Run, Stream
 
 PRESETS = [
     "interactive",
@@ -272,21 +272,26 @@ class Holder:
         classmethod(generator),
     ],
 )
-def test_generators_are_refused_at_decoration(function: Any) -> None:
+def test_generator_functions_are_decorated_into_streams(function: Any) -> None:
     for use in (Policy(), Policy().bind(scene="s"), Breaker()):
-        with pytest.raises(TypeError, match="generator"):
-            use(function)
+        decorated = use(function)
+        unbound = decorated.__func__ if isinstance(decorated, (classmethod, staticmethod)) else decorated
+        stream = unbound()
+        assert isinstance(stream, (Stream, AsyncStream))
+        assert stream.attempts == 0
 
 
-@pytest.mark.parametrize("use", ["call", "execute", "start"])
-def test_generators_are_refused_before_they_are_called(use: str) -> None:
-    with pytest.raises(TypeError, match="generator"):
+@pytest.mark.parametrize("use", ["execute", "start"])
+def test_generators_are_refused_where_a_value_is_awaited(use: str) -> None:
+    with pytest.raises(TypeError, match=r"policy\.stream"):
         getattr(Policy(), use)(generator)
 
 
-def test_generators_are_refused_as_targets() -> None:
-    with pytest.raises(TypeError, match="generator"):
-        Policy.preset("llm").bind(targets={"backup": generator})
+@pytest.mark.parametrize("use", ["call", "execute", "start", "__call__"])
+def test_generators_are_refused_as_targets_of_plain_functions(use: str) -> None:
+    bound = Policy.preset("llm").bind(targets={"backup": generator})
+    with pytest.raises(TypeError, match=r"policy\.stream"):
+        getattr(bound, use)(int)
 
 
 @pytest.mark.parametrize("thing", [None, 3, "f", object()])

@@ -6,7 +6,8 @@ A line that ends in an ignore must be an error: both checkers report an ignore t
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from typing_extensions import assert_type
 
 from reprieve import (
     Action,
+    AsyncStream,
     Attempt,
     Bound,
     Breaker,
@@ -23,6 +25,7 @@ from reprieve import (
     Policy,
     Result,
     Run,
+    Stream,
     Trace,
     classify,
     current_attempt,
@@ -216,3 +219,75 @@ def machine() -> None:
         call.on_outcome(1, 1, {"failure": {"kind": "timeout"}})
     with testing.virtual(attempts=2) as clock:
         assert_type(clock.sleeps, list[float])
+
+
+# --- streams: the items' type is the function's -----------------------------------------------------------------------
+
+
+@policy
+def words(text: str, *, most: int = 9) -> Generator[str, None, None]:
+    yield text[:most]
+
+
+@policy
+def iterated(text: str) -> Iterator[str]:
+    yield text
+
+
+@policy
+async def words_later(text: str, *, most: int = 9) -> AsyncGenerator[str, None]:
+    yield text[:most]
+
+
+class Chat:
+    @policy
+    def words(self, text: str) -> Generator[bytes, None, None]:
+        yield text.encode()
+
+    @policy
+    async def words_later(self, text: str) -> AsyncGenerator[bytes, None]:
+        yield text.encode()
+
+
+def plainly(text: str) -> list[int]:
+    return [len(text)]
+
+
+async def plainly_later(text: str) -> AsyncIterator[int]:
+    yield len(text)
+
+
+async def opened_later(text: str) -> AsyncIterator[int]:
+    return plainly_later(text)
+
+
+def managed(text: str) -> AbstractContextManager[Iterator[int]]:
+    raise NotImplementedError(text)
+
+
+def managed_later(text: str) -> AbstractAsyncContextManager[AsyncIterator[int]]:
+    raise NotImplementedError(text)
+
+
+assert_type(words("?", most=2), Generator[str, None, None])
+words(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+assert_type(iterated("?"), Iterator[str])
+assert_type(words_later("?", most=2), AsyncGenerator[str, None])
+assert_type(Chat().words("?"), Generator[bytes, None, None])
+assert_type(Chat().words_later("?"), AsyncGenerator[bytes, None])
+assert_type(policy.stream(words, "?"), Stream[str])
+assert_type(policy.stream(words_later, "?"), AsyncStream[str])
+assert_type(policy.stream(plainly, "?"), Stream[int])
+assert_type(policy.stream(managed, "?"), Stream[int])
+assert_type(policy.stream(plainly_later, "?"), AsyncStream[int])
+assert_type(policy.stream(opened_later, "?"), AsyncStream[int])
+assert_type(policy.stream(managed_later, "?"), AsyncStream[int])
+policy.stream(plainly, 1)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+async def consumes() -> None:
+    with policy.stream(plainly, "?") as items:
+        assert_type(list(items), list[int])
+        assert_type(items.trace, Trace | None)
+    async with policy.stream(plainly_later, "?") as later:
+        assert_type([item async for item in later], list[int])

@@ -23,6 +23,7 @@ from ._errors import (
     RetryExhausted,
     Shed,
     SnapshotError,
+    StreamError,
 )
 from ._faults import faults
 from ._guards import Breaker, Guards, Run
@@ -31,10 +32,13 @@ from ._native import Action, Failure
 from ._policy import Bound, Policy
 from ._raw import Call, classify
 from ._result import Result
+from ._stream import AsyncStream, Stream
+from ._stream_session import Discard
 from ._trace import Trace, trace_of
 
 __all__ = [
     "Action",
+    "AsyncStream",
     "Attempt",
     "AttemptTimeout",
     "Bound",
@@ -46,6 +50,7 @@ __all__ = [
     "ConfigError",
     "CoolingDown",
     "DeadlineExceeded",
+    "Discard",
     "Failure",
     "Guards",
     "Handle",
@@ -58,6 +63,8 @@ __all__ = [
     "Run",
     "Shed",
     "SnapshotError",
+    "Stream",
+    "StreamError",
     "Trace",
     "classify",
     "current_attempt",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -142,6 +143,15 @@ class Attempt:
     def idempotency_key(self) -> str:
         """One key for the whole call, for a server that recognises a repeated request."""
         return self.ids.idempotency_key
+
+    @property
+    def delivered(self) -> Sequence[Any]:
+        """Of a stream: the items that its consumer has had from earlier attempts. In mode `resume` go on from there."""
+        return ()
+
+    def heard(self) -> None:
+        """Bytes have come from the server: a transport may say so, and a stream's `silence_timeout` starts anew. In a
+        plain function's stream it raises `AttemptTimeout` where a timer of the stream has run out meanwhile."""
 
     @property
     def time_left(self) -> float:

@@ -95,7 +95,21 @@ class CallCancelled(RetryError):
 
 
 class AttemptTimeout(RetryError, TimeoutError):
-    """A coroutine's attempt took longer than its timeout and was cancelled."""
+    """A coroutine's attempt took longer than its timeout and was cancelled, or a timer of a stream ran out."""
+
+
+class StreamError(RetryError):
+    """A stream failed, and nobody raised an exception of their own: an error event under a status that said success,
+    an answer that was filtered or has nothing in it, an end without a finish frame.
+
+    `event` is the event that said so, where there is one; `code` is `eof_without_finish`, `second_start` or
+    `empty_answer`, where there is none. `trace_of(error).delivered` has the items that were delivered before.
+    """
+
+    def __init__(self, message: str = "", *, code: str | None = None, event: object = None, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.code = code
+        self.event = event
 
 
 #: What a stop without an exception of the user's own raises.

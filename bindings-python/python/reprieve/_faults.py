@@ -41,7 +41,7 @@ def note(role: str, function: object, error: Exception) -> None:
 
 def faults() -> dict[str, int]:
     """How often a user's own function raised beside a call, by its role: `sink`, `on_event`, `classify`, `retry_if`,
-    `backoff`.
+    `backoff`, and what closes a stream's source, `close`.
 
     A number that grows is a signal: records or events are being lost.
 

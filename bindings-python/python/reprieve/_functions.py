@@ -14,15 +14,30 @@ def is_coroutine_function(function: object) -> bool:
     return any(map(inspect.iscoroutinefunction, _bodies(function)))
 
 
-def refuse_generators(function: object) -> None:
-    """A generator's body runs when somebody iterates: a policy around its call would retry nothing."""
+def is_generator_function(function: object) -> bool:
+    """Likewise, of generators for `for`."""
+    return any(map(inspect.isgeneratorfunction, _bodies(function)))
+
+
+def is_async_generator_function(function: object) -> bool:
+    """Likewise, of generators for `async for`."""
+    return any(map(inspect.isasyncgenfunction, _bodies(function)))
+
+
+def check_callable(function: object) -> None:
+    """Refuses what cannot be called."""
     if not callable(function):
         raise ConfigError("function", repr(function), "a function or a coroutine function")
-    for body in _bodies(function):
-        if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
+
+
+def refuse_generators(*functions: object) -> None:
+    """A generator's body runs when somebody iterates: a policy around its call would retry nothing."""
+    for function in functions:
+        check_callable(function)
+        if is_generator_function(function) or is_async_generator_function(function):
             raise TypeError(
-                f"{function!r} is a generator function; streams are not supported yet. "
-                "Decorate the function that opens the stream, or collect it inside of a plain function"
+                f"{function!r} is a generator function, whose body runs when its items are asked for: "
+                "use `policy.stream(function, ...)`, or decorate it, and iterate over what that answers"
             )
 
 

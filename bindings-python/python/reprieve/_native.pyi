@@ -140,6 +140,10 @@ class Policy:
     def connect_timeout(self) -> float | None:
         """How long a connection may take to open, in seconds."""
 
+    @property
+    def stream(self) -> tuple[str, int | None, int | None, int | None]:
+        """Of streams: the mode, and the timeouts of the first item, of idleness and of silence, in nanoseconds."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 

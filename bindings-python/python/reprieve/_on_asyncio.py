@@ -18,6 +18,7 @@ from . import _native
 if TYPE_CHECKING:
     from ._current import Attempt
     from ._session import Session
+    from ._stream_session import StreamAttempt
 
 #: How often an event that cannot call back is looked at, in seconds.
 LOOK = 0.01
@@ -137,6 +138,78 @@ async def attempt(
         if made.cut:
             undo(made, task)
         task = None  # what the task raises leads to this frame
+
+
+class Watch:
+    """What can cut the attempt of a stream while its source is waited for: its timers, its event, handle and run. One
+    timer is armed, for the soonest of them; most items come long before that, and never touch it."""
+
+    def __init__(self, session: Session, made: StreamAttempt) -> None:
+        #: What the attempt had when a timer cut it.
+        self.words = ""
+        self._session, self._attempt = session, made
+        self._loop = events.get_running_loop()
+        self._task: Any = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._armed = True
+        self._deaf = session.deaf
+        self._stop = None if self._deaf else _watch(self._loop, session, self._woken)
+        made.cancelling = 0 if cancelling is None else cancelling(current_task(self._loop))
+
+    @property
+    def needed(self) -> bool:
+        """Something may cut the attempt from now on. Asked once its first content is there."""
+        if self._timer is not None:  # armed for what is past
+            self._timer.cancel()
+            self._timer = None
+        self._armed = self._attempt.timers.armed
+        return self._armed or not self._deaf
+
+    def __enter__(self) -> None:
+        attempt = self._attempt
+        if not self._deaf and self._session.cancelled():
+            from ._aio import Abandoned
+
+            raise Abandoned
+        task = self._task = current_task(self._loop)
+        if cancelling is not None:
+            attempt.cancelling = cancelling(task)
+        attempt.timers.ask()
+        if self._timer is None and self._armed:
+            self._look()
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        task, self._task = self._task, None
+        if self._attempt.cut is None:
+            return
+        why = undo(self._attempt, task)
+        if kind is asyncio.CancelledError and why is not None:
+            from ._aio import Abandoned, TimedOut
+
+            raise (TimedOut if why == "timeout" else Abandoned) from None
+
+    def close(self) -> None:
+        """Nothing of the attempt is waited for any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._stop is not None:
+            self._stop()
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._task is None:  # the consumer's turn; who asks next looks again
+            return
+        due, now = self._attempt.timers.due, _native.now()
+        if due.moment <= now:
+            self.words = due.words
+            cut(self._attempt, self._task)
+        elif due.words:
+            # Rounded up: a timer that is early would only have to be armed again.
+            self._timer = self._loop.call_later((due.moment - now) / 1e9 + 1e-6, self._look)
+
+    def _woken(self) -> None:
+        if self._task is not None and self._session.cancelled():
+            cut(self._attempt, self._task, "cancel")
 
 
 async def wait(session: Session, seconds: float) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import trio
 
+from . import _native
+
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from ._current import Attempt
     from ._session import Session
+    from ._stream_session import StreamAttempt
 
 #: How often an event that cannot call back is looked at, in seconds.
 LOOK = 0.01
@@ -43,6 +49,62 @@ async def attempt(
 def cancelled(made: Attempt) -> bool:
     """Whether somebody else has cancelled the attempt: trio says so again at the next checkpoint."""
     return False
+
+
+class Watch:
+    """What can cut the attempt of a stream while its source is waited for: its timers, its event, handle and run."""
+
+    def __init__(self, session: Session, made: StreamAttempt) -> None:
+        #: What the attempt had when a timer cut it.
+        self.words = ""
+        self._session, self._attempt = session, made
+        self._scope: trio.CancelScope | None = None
+        self._watching = _watched(session, self._woken)
+        self._watching.__enter__()
+        made.on_heard = self._heard
+
+    @property
+    def needed(self) -> bool:
+        """Something may cut the attempt from now on. Asked once its first content is there."""
+        return not self._session.deaf or self._attempt.timers.armed
+
+    def __enter__(self) -> None:
+        if self._session.cancelled():
+            from ._aio import Abandoned
+
+            raise Abandoned
+        self._attempt.timers.ask()
+        self._scope = trio.CancelScope(deadline=self._deadline())
+        self._scope.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        scope, self._scope = self._scope, None
+        assert scope is not None
+        scope.__exit__(kind, error, traceback)
+        if scope.cancelled_caught:
+            from ._aio import Abandoned, TimedOut
+
+            self.words = self._attempt.timers.due.words
+            cut, self._attempt.cut = self._attempt.cut, None
+            raise (Abandoned if cut else TimedOut) from None
+
+    def close(self) -> None:
+        """Nothing of the attempt is waited for any more."""
+        self._watching.__exit__(None, None, None)
+
+    def _deadline(self) -> float:
+        due = self._attempt.timers.due
+        return trio.current_time() + (due.moment - _native.now()) / 1e9 if due.words else math.inf
+
+    def _heard(self) -> None:
+        if self._scope is not None and self._attempt.cut is None:
+            self._scope.deadline = self._deadline()
+
+    def _woken(self) -> None:
+        if self._scope is not None:
+            _cut(self._session, self._attempt, self._scope)
 
 
 async def wait(session: Session, seconds: float) -> None:

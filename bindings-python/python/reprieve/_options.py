@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from . import _native
 from ._errors import ConfigError
-from ._functions import refuse_generators
 from ._guards import Guards, Run
 
 if TYPE_CHECKING:
@@ -94,8 +93,6 @@ def _seed(value: object) -> str | None:
 def _targets(value: object) -> str | None:
     if not isinstance(value, Mapping) or not all(map(callable, cast("Mapping[str, object]", value).values())):
         return "a mapping from target id to function"
-    for function in cast("Mapping[str, object]", value).values():
-        refuse_generators(function)
     return None
 
 

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
-from . import _aio, _driver, _native
+from . import _aio, _driver, _native, _stream
 from ._aio import Answered
 from ._attempts import Attempts
-from ._functions import is_coroutine_function, refuse_generators
+from ._functions import (
+    check_callable,
+    is_async_generator_function,
+    is_coroutine_function,
+    is_generator_function,
+    refuse_generators,
+)
 from ._guards import Guards
 from ._handle import Handle
 from ._options import Options
 from ._reading import well_formed
 from ._result import Result
 from ._session import Session, classified
+from ._stream import AsyncStream, Stream
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -74,11 +82,15 @@ class Bound:
         return Bound(self._policy, self._options.over(self._native, options))
 
     def __call__(self, function: F) -> F:
-        """Decorates a function or a coroutine function, which keeps its signature."""
+        """Decorates a function, a coroutine function or a generator function of either kind, which keeps its
+        signature. A generator function then answers a `Stream`, as `stream` does."""
         if isinstance(function, (classmethod, staticmethod)):
             method = cast("Any", function)
             return cast("F", type(method)(self(method.__func__)))
-        refuse_generators(function)
+        check_callable(function)
+        if is_generator_function(function) or is_async_generator_function(function):
+            return cast("F", _stream.wrap(self, function))
+        refuse_generators(*(self._options.targets or {}).values())
         if is_coroutine_function(function):
             wrapped = _aio.wrap(self, function)
             return cast("F", functools.update_wrapper(wrapped, function))
@@ -112,7 +124,7 @@ class Bound:
         >>> result.ok, result.stop_reason, result.attempts
         (False, 'not_retryable', 1)
         """
-        refuse_generators(function)
+        refuse_generators(function, *(self._options.targets or {}).values())
         session = Session(self, recorded=True)
         if is_coroutine_function(function):
             return _execute_async(session, function, args, kwargs)
@@ -143,8 +155,52 @@ class Bound:
         >>> Policy().start(pow, 2, 10).result()
         1024
         """
-        refuse_generators(function)
+        refuse_generators(function, *(self._options.targets or {}).values())
         return Handle.started(self, function, args, kwargs)
+
+    @overload
+    def stream(
+        self, function: Callable[P, Coroutine[Any, Any, AsyncIterable[T]]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncStream[T]: ...
+    @overload
+    def stream(
+        self, function: Callable[P, AsyncIterable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncStream[T]: ...
+    @overload
+    def stream(
+        self,
+        function: Callable[P, AbstractAsyncContextManager[AsyncIterable[T], bool | None]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> AsyncStream[T]: ...
+    @overload
+    def stream(self, function: Callable[P, Iterable[T]], /, *args: P.args, **kwargs: P.kwargs) -> Stream[T]: ...
+    @overload
+    def stream(
+        self,
+        function: Callable[P, AbstractContextManager[Iterable[T], bool | None]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Stream[T]: ...
+    def stream(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """The items of what the function answers, retried as the policy's `stream` says: a `Stream` for `for`, an
+        `AsyncStream` for `async for`. Each is consumed once, and nothing runs before the first item is asked for.
+
+        The function may be a generator function of either kind, or answer an iterator, an iterable, a client's stream
+        object or a context manager of one, or a coroutine of those. Start frames, role-only deltas and pings are held
+        back until the first content, and delivered right before it; what fails until then is retried unseen. After it
+        the policy's mode decides: `before_first_item` raises, `restart` sends a `Discard` and begins anew, `resume`
+        calls the function again, which finds `current_attempt().delivered`; `buffered` delivers nothing before the
+        answer is whole. Keeps every delivered item until the stream is over.
+
+        >>> from reprieve import Policy
+        >>> [*Policy().stream(iter, "abc")]
+        ['a', 'b', 'c']
+        """
+        check_callable(function)
+        return _stream.stream(self, function, args, kwargs)
 
     def attempts(self) -> Attempts:
         """Attempts for a loop, where a function is in the way: `for` or `async for`, and `with`.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from . import _errors, _faults, _native
 from ._clock import clock
 from ._current import CURRENT, Attempt, Facts, Ids, current_attempt
-from ._errors import AttemptTimeout, ConfigError, RetryError, RetryExhausted
+from ._errors import AttemptTimeout, ConfigError, RetryError, RetryExhausted, StreamError
 from ._evidence import evidence_of
 from ._guards import nanoseconds
 from ._reading import safely, well_formed
@@ -224,8 +224,8 @@ class Session:
             stopped.__cause__ = error
             attach(stopped, trace)
             return stopped
-        if isinstance(error, AttemptTimeout):
-            vars(error).update(details)
+        if isinstance(error, (AttemptTimeout, StreamError)):
+            vars(error).update(details, retries=max(0, self.call.attempts - 1))
         attach(error, trace)
         _add_note(error, note)
         if self.options.on_give_up == "wrapped":

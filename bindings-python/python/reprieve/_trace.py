@@ -4,6 +4,7 @@ answers with."""
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -21,9 +22,11 @@ class Trace:
     timeline for people.
     """
 
-    def __init__(self, trace_id: str, lines: list[str]) -> None:
+    def __init__(self, trace_id: str, lines: list[str], delivered: Sequence[Any] = ()) -> None:
         self.trace_id = trace_id
         self.lines = lines
+        #: Of a stream: the items that its consumer has had, since the last `Discard` where there was one.
+        self.delivered = delivered
         #: When these records were made, or came from another process: real time, also under a virtual clock.
         self.made_at = _native.now()
 

@@ -332,3 +332,16 @@ pub enum StreamMode {
     /// The user's function is told what was delivered, and goes on from there.
     Resume,
 }
+
+impl StreamMode {
+    /// The name in JSON, such as `before_first_item`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            StreamMode::BeforeFirstItem => "before_first_item",
+            StreamMode::Buffered => "buffered",
+            StreamMode::Restart => "restart",
+            StreamMode::Resume => "resume",
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Writing a policy: every field with its value, in the form `read` takes. What is unset is left out.
 
 use super::fields::{
-    Backoff, BreakerConfig, Fields, KindOverride, Millionths, RetryBudgetConfig, SideEffects, StreamMode, Target, Trip,
+    Backoff, BreakerConfig, Fields, KindOverride, Millionths, RetryBudgetConfig, SideEffects, Target, Trip,
 };
 use crate::backoff::Curve;
 use crate::failure::{KindSet, Rule};
@@ -40,7 +40,7 @@ pub(super) fn json(f: &Fields) -> String {
         out.list("targets", |out| f.targets.iter().for_each(|t| out.object(|out| target(out, t))));
         guards(out, f);
         out.object("stream", |out| {
-            out.text("mode", stream_mode(f.stream.mode));
+            out.text("mode", f.stream.mode.name());
             maybe_span(out, "first_item_timeout", f.stream.first_item_timeout);
             maybe_span(out, "idle_timeout", f.stream.idle_timeout);
             maybe_span(out, "silence_timeout", f.stream.silence_timeout);
@@ -215,14 +215,5 @@ const fn side_effects(value: SideEffects) -> &'static str {
     match value {
         SideEffects::Idempotent => "idempotent",
         SideEffects::Unsafe => "unsafe",
-    }
-}
-
-const fn stream_mode(value: StreamMode) -> &'static str {
-    match value {
-        StreamMode::BeforeFirstItem => "before_first_item",
-        StreamMode::Buffered => "buffered",
-        StreamMode::Restart => "restart",
-        StreamMode::Resume => "resume",
     }
 }

@@ -1,0 +1,222 @@
+/** One request of a wrapped client: a call, whose attempts the SDK sends and reads. */
+import type { Attempt } from "./attempt.js";
+import { AttemptTimeout } from "./errors.js";
+import { toJson } from "./fields.js";
+import { StreamError } from "./frames.js";
+import { type Meter, meeting } from "./options.js";
+import { type Plan, refuseRetries } from "./plan.js";
+import { type Bound, metered } from "./policy.js";
+import { pricedUsage } from "./prices.js";
+import { get } from "./reading.js";
+import {
+  type ApiPromise,
+  type Client,
+  type Fetch,
+  isChosen,
+  isSentOnce,
+  type Parse,
+  type Props,
+  type RequestOptions,
+  refreshes,
+  sdkError,
+  THEN_UNWRAP,
+} from "./sdk.js";
+import { streamOf } from "./stream.js";
+import { attach, attached } from "./trace.js";
+
+/** Sends one attempt through a client. */
+type Send = (client: Client, options: RequestOptions) => Promise<Props>;
+
+/** What an attempt came to, and what its body says if it was read. */
+class Answer {
+  constructor(
+    readonly _props: Props,
+    readonly _isRead: boolean,
+    readonly _value?: unknown,
+  ) {}
+}
+
+/** The SDKs' streams are made of a function that answers an iterator, and what ends it. */
+type StreamClass = new (
+  iterator: () => AsyncIterator<unknown>,
+  controller: AbortController,
+  client: unknown,
+) => unknown;
+
+/** A request in the options that an SDK is given: a symbol, so that it is copied with them and never sent. */
+export const SENT_BY = /* @__PURE__ */ Symbol("reprieve.request");
+/** No timer takes more milliseconds. */
+const LONGEST = 2 ** 31 - 1;
+
+const counted = /* @__PURE__ */ new WeakSet<Fetch>();
+
+/** Tells a request what is sent for it. */
+export function counting(fetch: Fetch): Fetch {
+  if (counted.has(fetch)) return fetch;
+  const told: Fetch = (url, init) => {
+    (init as { [SENT_BY]?: Request } | undefined)?.[SENT_BY]?._sends(init?.headers);
+    return fetch(url, init);
+  };
+  counted.add(told);
+  return told;
+}
+
+export class Request implements Meter {
+  private _parse: Parse = async () => undefined;
+  private _model: unknown;
+  /** The body is for the caller to read. */
+  private _raw = false;
+  private _answer: Answer | undefined = undefined;
+  private _attempted: Attempt | undefined = undefined;
+  private _sent = 0;
+  private _retries = 0;
+
+  constructor(
+    private readonly _client: Client,
+    private readonly _plan: Plan,
+    /** The attempt that this request is made in, if one is seen. */
+    private readonly _outer: Attempt | undefined,
+  ) {}
+
+  /** The options, with this in them. */
+  async _marked(options: unknown): Promise<object> {
+    return { ...((await options) as object), [SENT_BY]: this };
+  }
+
+  /** Has the body read within the attempts, unless the promise is asked for the response as it comes. */
+  _reads(promise: ApiPromise): ApiPromise {
+    this._parse = promise.parseResponse;
+    promise.parseResponse = async (client, props) => {
+      const answer = this._answer;
+      return answer?._isRead && props === answer._props ? answer._value : this._parse(client, props);
+    };
+    return this._watches(promise);
+  }
+
+  /** Runs the call. */
+  async _run(options: RequestOptions, send: Send): Promise<Props> {
+    this._model = get(options.body, "model");
+    const alone = refuseRetries(options.maxRetries) || isSentOnce(options.body);
+    const plan = alone ? this._plan._once : this._plan;
+    const owner = options.method?.toLowerCase() === "get" ? plan._safe : plan._owner;
+    const outer = this._outer?._over ? undefined : this._outer?.signal;
+    const bound = metered(owner, this, options.signal ?? outer);
+    const attempted = (attempt: Attempt) => this._attempt(options, send, attempt);
+    try {
+      this._answer = await (options.stream && !this._raw ? this._streams(bound, attempted) : bound.call(attempted));
+      return this._answer._props;
+    } catch (error) {
+      throw this._theirs(error, bound._signal);
+    }
+  }
+
+  /** A request goes out with these headers. */
+  _sends(headers: unknown): void {
+    this._sent += 1;
+    if (!(headers instanceof Headers)) return;
+    this._retries = Math.max(this._retries, Number(headers.get("x-stainless-retry-count")) || 0);
+    const { _header: header } = this._plan._told;
+    if (header && this._attempted && !headers.has(header)) headers.set(header, this._attempted.idempotencyKey);
+  }
+
+  // --- what its session asks ---
+
+  get changed(): string {
+    return this._plan._told._changed;
+  }
+
+  usage(answer: unknown): Record<string, unknown> | undefined {
+    return pricedUsage(answer instanceof Answer ? answer._value : answer, this._plan._told._prices, this._model);
+  }
+
+  hidden({ number, traceId }: Attempt): string | undefined {
+    const retries = this._more();
+    return retries > 0 ? toJson({ record: "hidden_retries", trace_id: traceId, attempt: number, retries }) : undefined;
+  }
+
+  // --- inside ---
+
+  private async _attempt(options: RequestOptions, send: Send, attempt: Attempt): Promise<Answer> {
+    this._attempted = attempt;
+    this._sent = this._retries = 0;
+    const client = this._plan._told._clients[attempt.target] ?? this._client;
+    const asked = { ...options, ...this._limits(options, client, attempt) };
+    const sent = await send(client, asked)
+      .catch((error) => {
+        if (!refreshes(client, error)) throw error;
+        this._sent -= 1;
+        return send(client, asked);
+      })
+      .finally(() => this._plan._warns(this._more()));
+    // A page's next request begins with the options of this one, as the caller gave them.
+    const _props = { ...sent, options };
+    return this._raw ? new Answer(_props, false) : new Answer(_props, true, await this._parse(this._client, _props));
+  }
+
+  /** A stream of the SDK's class whose items come from a call: it is there once its first content is. */
+  private async _streams(bound: Bound, attempted: (attempt: Attempt) => Promise<Answer>): Promise<Answer> {
+    let answer: Answer | undefined;
+    const items = streamOf<unknown>(bound, async (attempt) => {
+      answer = await attempted(attempt);
+      return answer._value as AsyncIterable<unknown>;
+    });
+    await items.open();
+    const { _props, _value } = answer as unknown as Answer;
+    const controller = new AbortController();
+    controller.signal.addEventListener("abort", () => items.cancel("its controller was aborted"));
+    const iterator = (): AsyncIterator<unknown> => {
+      items[Symbol.asyncIterator]();
+      const theirs = (error: unknown): never => {
+        throw this._theirs(error, bound._signal);
+      };
+      return { next: () => items.next().catch(theirs), return: () => items.return() };
+    };
+    const { constructor: Stream } = _value as { constructor: unknown };
+    return new Answer(_props, true, new (Stream as StreamClass)(iterator, controller, this._client));
+  }
+
+  /** What was sent beside the request of the attempt. */
+  private _more(): number {
+    return Math.max(0, this._sent - 1, this._retries);
+  }
+
+  private _limits(options: RequestOptions, client: Client, attempt: Attempt): RequestOptions {
+    const chosen = [options.timeout, client.timeout].find((ms) => isChosen(client, ms)) ?? LONGEST;
+    return {
+      maxRetries: 0,
+      // After success the attempt's signal stays as it is; the caller's still ends a body that is being read.
+      signal: meeting(attempt.signal, options.signal ?? undefined) as AbortSignal,
+      // Rounded up: where the two are the same it is the attempt's that ends it.
+      timeout: Math.min(chosen, Math.max(1, Math.ceil(attempt.timeout)), LONGEST),
+      fetchOptions: { ...options.fetchOptions, [SENT_BY]: this },
+    };
+  }
+
+  /** What users of the SDK catch, where the call ended with something of ours or of a signal. */
+  private _theirs(error: unknown, signal: AbortSignal | undefined): unknown {
+    const [name, message] = this._named(error, signal);
+    const theirs = name && sdkError(this._client, name, message);
+    if (!theirs) return error;
+    theirs.cause = error;
+    const trace = attached(error);
+    if (trace) attach(theirs, trace);
+    return theirs;
+  }
+
+  /** Class and message of the SDK's error for one of ours; none for its own. */
+  private _named(error: unknown, signal: AbortSignal | undefined): [name?: string, message?: string] {
+    if (error instanceof AttemptTimeout) return ["APIConnectionTimeoutError", `Request timed out: ${error.message}.`];
+    if (error instanceof StreamError) return ["APIError", error.message];
+    return signal?.aborted && error === signal.reason ? ["APIUserAbortError"] : [];
+  }
+
+  private _watches(promise: ApiPromise): ApiPromise {
+    const { asResponse, [THEN_UNWRAP]: thenUnwrap } = promise;
+    promise.asResponse = () => {
+      if (!promise.parsedPromise) this._raw = true;
+      return asResponse.call(promise);
+    };
+    promise[THEN_UNWRAP] = (transform) => this._watches(thenUnwrap.call(promise, transform));
+    return promise;
+  }
+}

@@ -1,0 +1,237 @@
+"""One call whose attempts answer streams: what was delivered, and when; how it ends when its consumer leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._clock import clock
+from ._current import Attempt, Facts
+from ._errors import AttemptTimeout, StreamError
+from ._session import Session
+from ._stream_items import Reading, body_of
+from ._stream_timers import Limits, Timers
+from ._trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._native import Action
+    from ._options import Caller
+
+
+#: The longest span of time there is, in nanoseconds.
+LONGEST = 90 * 86_400 * 10**9
+
+
+@dataclass(frozen=True)
+class Discard:
+    """An item of a stream in mode `restart`: what its consumer has had so far is void, and the answer begins anew.
+
+    >>> from reprieve import Discard, Policy
+    >>> def words():
+    ...     yield "once"
+    ...     if len(tries) < 2:
+    ...         tries.append(1)
+    ...         raise ConnectionError
+    >>> tries = [1]
+    >>> policy = Policy(stream={"mode": "restart"}, backoff={"base": 0, "max": 0}, jitter={"kind": "none"})
+    >>> [*policy.stream(words)]
+    ['once', Discard(count=1), 'once']
+    """
+
+    #: How many items to discard: all since the beginning, or since the last `Discard`.
+    count: int
+
+
+class StreamAttempt(Attempt):
+    """One attempt of a stream, as `current_attempt()` shows it to its source."""
+
+    def __init__(self, facts: Facts, timers: Timers, delivered: Sequence[Any], on_heard: Callable[[], None]) -> None:
+        super().__init__(facts, clock().now())
+        self.timers = timers
+        #: What else happens when bytes have come.
+        self.on_heard = on_heard
+        self._delivered = delivered
+        #: Once its first item is there, no timeout of attempt or call bounds it.
+        self.bound = True
+
+    @property
+    def delivered(self) -> Sequence[Any]:
+        return tuple(self._delivered)
+
+    @property
+    def ends_by(self) -> int:
+        return super().ends_by if self.bound else clock().now() + LONGEST
+
+    def heard(self) -> None:
+        if not self.ended:
+            self.timers.hear()
+            self.on_heard()
+
+
+class Stalled(Exception):
+    """A timer has run out while items came that are no data."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.words = words
+
+
+class StreamSession(Session):
+    """One call. What its drivers do with an item, they ask here only until the first content."""
+
+    def __init__(self, owner: Caller, *, interrupted: bool) -> None:
+        super().__init__(owner, recorded=True)
+        self.limits = Limits(*self.policy.stream)
+        self.buffered = self.limits.mode == "buffered"
+        #: What the consumer has had, since the last `Discard`.
+        self.delivered: list[Any] = []
+        #: What attempts have brought: the same list, or that of an attempt which is to be whole first.
+        self.got = self.delivered
+        self.reading = Reading()
+        #: The driver interrupts an attempt whose timer runs out; else it is the transport that notices.
+        self._interrupted = interrupted
+        #: How many items were delivered before this attempt.
+        self._before = 0
+        #: What is still to be delivered when the call has ended.
+        self.rest: list[Any] = []
+        self._committed: int | None = None
+        self._opened = False
+
+    # --- one attempt ---
+
+    def attempt(self, action: Action) -> StreamAttempt:
+        """Makes an attempt, which the driver makes visible whenever its source runs."""
+        assert action.number is not None
+        assert action.target is not None
+        assert action.timeout_ns is not None
+        timers = Timers(self.limits, action.timeout_ns, _native.now if self._interrupted else clock().now)
+        facts = Facts(
+            action.number,
+            action.target,
+            timers.first_item,
+            self.call.is_last,
+            self.policy.connect_timeout,
+            self.run,
+        )
+        made = StreamAttempt(facts, timers, self.delivered, self._check)
+        made.named(self._ids)
+        self._attempt, self._since = made, _native.now()
+        if self.buffered:
+            self.got = []
+        self.reading, self._before = Reading(), len(self.got)
+        self._committed, self._opened = None, False
+        return made
+
+    def opened(self, *, client: bool) -> None:
+        """The attempt's function has answered: what fails now fails amid the answer."""
+        self._opened, self.reading.client = True, client
+
+    def commit(self) -> list[Any]:
+        """The first content is there: it, with what was held back."""
+        attempt = self._attempt
+        assert isinstance(attempt, StreamAttempt)
+        now = clock().now()
+        self.call.first_item(now)
+        attempt.timers.content = True
+        if not self.buffered:
+            self._committed, attempt.bound = now, False
+        return self.reading.held
+
+    def look(self, attempt: StreamAttempt, item: Any) -> None:
+        """Looks at an item amid the answer. Raises where it, or the time that pings have filled, ends the attempt."""
+        if self.reading.is_data(item):
+            attempt.timers.data()
+        else:
+            attempt.timers.ping()
+            if words := attempt.timers.overdue:
+                raise Stalled(words)
+
+    @property
+    def items(self) -> list[Any]:
+        """What this attempt has brought."""
+        return self.got[self._before :]
+
+    def hide(self) -> None:
+        attempt, self._attempt = self._attempt, None
+        if attempt is not None:
+            attempt.ended = True
+
+    # --- its outcome ---
+
+    def ended(self, error: Exception) -> Action:
+        """The attempt's source has no more, or it has failed."""
+        if not self._opened or not isinstance(error, (StopIteration, StopAsyncIteration)):
+            return self.stalled(error.words) if isinstance(error, Stalled) else self.failed(error)
+        held = [] if self.reading.content else self.reading.held
+        try:
+            self.reading.end(held or self.items)
+        except StreamError as fault:
+            return self.failed(fault)
+        self.got += held
+        self.rest = self.got if self.buffered else held
+        self.delivered = self.got
+        return self._succeeded()
+
+    def stalled(self, words: str) -> Action:
+        """A timer has run out."""
+        self.hide()
+        message = f"attempt {self.call.attempts} {words}"
+        self.error = AttemptTimeout(message, attempts=self.call.attempts)
+        return self._outcome({"failure": {"kind": "timeout", "message": message}})
+
+    def left(self) -> None:
+        """The consumer wants no more. Where it has had the finish frame it has had the whole answer."""
+        if self.call.state == "in_flight" and self._committed is not None:
+            try:
+                if self.reading.is_finished(self.items):
+                    self._succeeded()
+            except StreamError as error:
+                self.failed(error)
+        self.stopped_outside()
+
+    def discard(self, count: int) -> Discard:
+        """What the consumer gets before its items come again."""
+        self.delivered.clear()
+        return Discard(count)
+
+    def trace(self) -> Trace:
+        return Trace(self.call.trace_id, self.call.lines(), tuple(self.delivered))
+
+    # --- inside ---
+
+    def _succeeded(self) -> Action:
+        self.hide()
+        self.error = None
+        return self._outcome({"success": {}})
+
+    def _check(self) -> None:
+        """A plain function's stream cannot be interrupted: its transport is told when it is too late."""
+        attempt = self._attempt
+        if not self._interrupted and isinstance(attempt, StreamAttempt) and (words := attempt.timers.overdue):
+            raise AttemptTimeout(f"attempt {self.call.attempts} {words}", attempts=self.call.attempts)
+
+    def _evidence_of(self, error: Exception) -> dict[str, Any]:
+        evidence = super()._evidence_of(error)
+        if isinstance(error, StreamError) and error.trace is None:
+            evidence = {"status": 200, "message": str(error), "wall_now_ms": evidence["wall_now_ms"]}
+            if error.event is not None:
+                evidence["body"] = body_of(error.event)
+            if error.code is not None:
+                evidence["provider_code"] = error.code
+            if error.code == "empty_answer":
+                return evidence
+        if self._opened:
+            evidence["in_stream"] = True
+        return evidence
+
+    def _outcome(self, outcome: dict[str, Any] | str) -> Action:
+        assert isinstance(outcome, dict)
+        outcome["delivered"] = len(self.delivered)
+        if self._committed is not None:
+            outcome["delivering"] = clock().now() - self._committed
+        usage = self.reading.usage(self.items)
+        return super()._outcome({**outcome, "usage": usage} if usage else outcome)

@@ -1,0 +1,3 @@
+import { suite } from "./ai-sdk.mjs";
+
+await suite("native");

@@ -1,0 +1,3 @@
+import { suite } from "./wrap.mjs";
+
+await suite("native");

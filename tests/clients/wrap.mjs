@@ -1,0 +1,388 @@
+/** Wrapped clients of `openai` and `@anthropic-ai/sdk` against the gateway, over one engine. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI, { AzureOpenAI } from "openai";
+
+import { gatewayForTests, QUICK, records, reprieveOn, thrown } from "./setup.mjs";
+
+const TEXT = "The gateway answers: all is well, 世界é";
+const PRICES = { "gpt-5": { input: 1, output: 2 }, "claude-5": { input: 3, output: 15, currency: "EUR" } };
+
+/** Both SDKs, asked alike. */
+const SDKS = {
+  openai: {
+    Class: OpenAI,
+    model: "gpt-5",
+    base: (url) => `${url}/v1`,
+    create: (client, body, options) => client.chat.completions.create({ model: "gpt-5", ...body }, options),
+    helper: (client, body) => client.chat.completions.stream({ model: "gpt-5", ...body }).finalContent(),
+    text: (answer) => answer.choices[0].message.content,
+    delta: (chunk) => chunk.choices[0]?.delta.content,
+  },
+  anthropic: {
+    Class: Anthropic,
+    model: "claude-5",
+    base: (url) => url,
+    create: (client, body, options) => client.messages.create({ model: "claude-5", max_tokens: 50, ...body }, options),
+    helper: (client, body) => client.messages.stream({ model: "claude-5", max_tokens: 50, ...body }).finalText(),
+    text: (answer) => answer.content[0].text,
+    delta: (event) => event.delta?.text,
+  },
+};
+
+export async function suite(engine) {
+  const reprieve = await reprieveOn(engine);
+  const { ConfigError, Policy, Run, retry, traceOf, wrap } = reprieve;
+  const gateway = await gatewayForTests();
+  let drills = 0;
+
+  for (const [name, sdk] of Object.entries(SDKS)) {
+    const { Class } = sdk;
+    /** A client of its own drill, wrapped, and how to ask it. */
+    const opened = (policy = QUICK, options = {}, clientOptions = {}) => {
+      const drill = `${engine}-${name}-${++drills}`;
+      const defaultHeaders = { "x-drill-id": drill };
+      const base = new Class({ apiKey: "none", baseURL: sdk.base(gateway.url), defaultHeaders, ...clientOptions });
+      const client = wrap(base, policy, options);
+      const ask = (content, { stream, ...given } = {}, of = client) =>
+        sdk.create(of, { messages: [{ role: "user", content }], ...(stream && { stream }) }, given);
+      return { base, client, ask, drill, count: () => gateway.count(drill) };
+    };
+    const read = async (stream) => {
+      let text = "";
+      for await (const chunk of stream) text += sdk.delta(chunk) ?? "";
+      return text;
+    };
+
+    describe(`${name} over ${engine}`, () => {
+      test("a new client of the same type retries, and the old one is untouched", async () => {
+        const { base, client, ask, count } = opened(QUICK, {}, { maxRetries: 7 });
+        assert.ok(client instanceof Class && client !== base);
+        assert.deepEqual([client.maxRetries, base.maxRetries], [0, 7]);
+        assert.equal(sdk.text(await ask("#[503,429,ok]")), TEXT);
+        assert.equal(await count(), 3);
+        assert.equal(Object.keys(client).includes("makeRequest"), false);
+      });
+
+      test("what is thrown is the SDK's own error, with its trace", async () => {
+        const { ask, count } = opened();
+        const error = await thrown(ask("#[500]"));
+        assert.ok(error instanceof Class.InternalServerError);
+        assert.match(traceOf(error).note, /gave up after 3 attempts.*attempts_exhausted/);
+        assert.equal(await count(), 3);
+      });
+
+      test("a timeout is the SDK's own, and so is an abort of the caller's", async () => {
+        const { ask, count } = opened({ ...QUICK, attemptTimeout: 60, maxAttempts: 2 });
+        const late = await thrown(ask("#[slow]"));
+        assert.ok(late instanceof Class.APIConnectionTimeoutError);
+        assert.equal(late.cause.name, "AttemptTimeout");
+        assert.equal(traceOf(late).receipts.length, 2);
+        assert.equal(await count(), 2);
+        const controller = new AbortController();
+        setTimeout(() => controller.abort(), 20);
+        assert.ok((await thrown(ask("#[slow]", { signal: controller.signal }))) instanceof Class.APIUserAbortError);
+      });
+
+      test("a timeout that was chosen for the client or a request binds an attempt", async () => {
+        const { ask, client, count } = opened({ ...QUICK, maxAttempts: 2 });
+        assert.equal(sdk.text(await ask("#[slow,ok]", { timeout: 60 })), TEXT);
+        assert.equal(sdk.text(await ask("#[slow=4000,ok]", {}, client.withOptions({ timeout: 60 }))), TEXT);
+        assert.equal(await count(), 4);
+      });
+
+      test("what derives from it is wrapped, and refuses retries", async () => {
+        const { client, ask, count } = opened();
+        assert.equal(sdk.text(await ask("#[503,ok]", {}, client.withOptions({ timeout: 5000 }))), TEXT);
+        assert.equal(await count(), 2);
+        assert.throws(() => client.withOptions({ maxRetries: 3 }), /maxRetries: 3 of a wrapped client.*maxAttempts/);
+        assert.match((await thrown(ask("#[ok]", { maxRetries: 3 }))).message, /maxRetries: 3 of a wrapped client/);
+        assert.equal(await count(), 2);
+      });
+
+      test("no retries are one attempt, for a request and for a client", async () => {
+        const { client, ask, count } = opened();
+        await thrown(ask("#[500]", { maxRetries: 0 }));
+        await thrown(ask("#[500]", {}, client.withOptions({ maxRetries: 0 })));
+        assert.equal(await count(), 2);
+      });
+
+      test("withResponse, asResponse and parse", async () => {
+        const { ask, count } = opened();
+        const { data, response, request_id: id } = await ask("#[503,ok]").withResponse();
+        assert.deepEqual([sdk.text(data), response.status, typeof id], [TEXT, 200, "string"]);
+        const raw = await ask("#[502,ok]").asResponse();
+        assert.equal(sdk.text(await raw.json()), TEXT);
+        const bytes = await ask("#[504,ok]", { stream: true }).asResponse();
+        assert.match(await bytes.text(), /^(data|event): /);
+        assert.equal(await count(), 6);
+      });
+
+      test("tokens and cost are in receipts and the run; without a price the cost is unknown", async () => {
+        const told = records();
+        const run = new Run({ attempts: 10, cost: 1 });
+        const { ask } = opened(QUICK, { prices: PRICES, sink: told.sink, run });
+        const { usage } = await ask("#[429,ok]");
+        const [read, written] = [
+          usage.prompt_tokens ?? usage.input_tokens,
+          usage.completion_tokens ?? usage.output_tokens,
+        ];
+        const { input, output, currency = "USD" } = PRICES[sdk.model];
+        const receipt = told.lines.at(1);
+        assert.deepEqual([receipt.input_tokens, receipt.output_tokens], [read, written]);
+        assert.equal(Math.round(receipt.cost * 1e9), Math.round((read * input + written * output) * 1e3));
+        assert.equal(receipt.currency, currency);
+        assert.equal(run.report().cost_nanos.used, Math.round(receipt.cost * 1e9));
+        assert.match(
+          told.lines.at(-1).client,
+          new RegExp(`${name}.*: maxRetries 2 -> 0, timeout 600 s -> the attempt's$`),
+        );
+        const others = records();
+        await opened(QUICK, { prices: { other: { input: 1, output: 1 } }, sink: others.sink }).ask("#[ok]");
+        assert.deepEqual([others.lines[0].input_tokens, others.lines[0].cost], [read, null]);
+      });
+
+      test("an idempotency key is sent where it is asked for, one for all attempts", async () => {
+        const { ask, drill } = opened(QUICK, { idempotency: true });
+        await ask("#[503,503,ok]");
+        await ask("#[502,ok]");
+        const keys = (await gateway.requests(drill)).map((request) => request["idempotency-key"]);
+        assert.equal(keys.length, 5);
+        assert.equal(new Set(keys).size, 2);
+        const without = opened();
+        await without.ask("#[ok]");
+        assert.deepEqual(
+          (await gateway.requests(without.drill)).map((request) => request["idempotency-key"]),
+          [null],
+        );
+      });
+
+      test("a stream is tried again until its first content", async () => {
+        const { client, ask, count } = opened({ ...QUICK, maxAttempts: 5, attemptTimeout: 300 });
+        const stream = await ask("#[503,sse-cut=0,sse-error=0,sse-stall=0,ok]", { stream: true });
+        assert.ok(stream.controller instanceof AbortController);
+        assert.equal(await read(stream), TEXT);
+        assert.equal(await count(), 5);
+        const messages = [{ role: "user", content: "#[sse-cut=0,503,ok]" }];
+        assert.equal(await sdk.helper(client, { messages }), TEXT);
+        assert.equal(await count(), 8);
+      });
+
+      test("a stream that breaks later is not repeated; what was delivered is recorded", async () => {
+        const told = records();
+        const { ask, count } = opened(QUICK, { sink: told.sink });
+        const stream = await ask("#[sse-error=2]", { stream: true });
+        const error = await thrown(read(stream));
+        assert.ok(error instanceof Class.APIError);
+        assert.equal(traceOf(error).ended.reason, "already_delivered");
+        assert.ok(told.lines[0].delivered > 0);
+        assert.equal(await count(), 1);
+      });
+
+      test("a stream that ends without its finish frame is an error", async () => {
+        const { ask, count } = opened({ ...QUICK, attemptTimeout: 2000 });
+        const error = await thrown(ask("#[empty]", { stream: true }));
+        assert.ok(error instanceof Class.APIError);
+        assert.match(error.message, /nothing in it/);
+        assert.equal(await count(), 3);
+      });
+
+      test("the consumer of a stream stops it: by leaving, by its controller, by a signal", async () => {
+        const told = records();
+        const { ask } = opened(QUICK, { sink: told.sink });
+        for await (const _ of await ask("#[sse-slow=20]", { stream: true })) break;
+        const stream = await ask("#[sse-slow=20]", { stream: true });
+        for await (const _ of stream) stream.controller.abort();
+        const { signal, ...controller } = { signal: AbortSignal.timeout(60) };
+        assert.ok(
+          (await thrown(read(await ask("#[sse-slow=20]", { stream: true, signal, ...controller })))) instanceof
+            Class.APIUserAbortError,
+        );
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        const ends = told.lines.filter(({ record }) => record === "call_ended").map(({ reason }) => reason);
+        assert.deepEqual(ends, ["cancelled", "cancelled", "cancelled"]);
+      });
+
+      test("a stream's usage is priced, and it can be split", async () => {
+        const told = records();
+        const { client } = opened(QUICK, { sink: told.sink, prices: PRICES });
+        const body = { messages: [{ role: "user", content: "#[ok]" }], stream: true };
+        if (name === "openai") body.stream_options = { include_usage: true };
+        const [one, other] = (await sdk.create(client, body)).tee();
+        assert.deepEqual(await Promise.all([read(one), read(other)]), [TEXT, TEXT]);
+        assert.ok(told.lines[0].output_tokens > 0 && told.lines[0].cost > 0);
+      });
+
+      test("another client is asked where the policy has another target", async () => {
+        const told = records();
+        const drill = `${engine}-${name}-backup`;
+        const defaultHeaders = { "x-drill-id": drill };
+        const backup = new Class({ apiKey: "none", baseURL: sdk.base(gateway.url), defaultHeaders });
+        const policy = Policy.preset("llm").with(QUICK);
+        const { ask, count } = opened(policy, { clients: { backup }, sink: told.sink });
+        const error = await thrown(ask("#[500,503,502]"));
+        assert.ok(error instanceof Class.InternalServerError);
+        assert.deepEqual([await count(), await gateway.count(drill)], [3, 2]);
+        assert.deepEqual(
+          told.lines.slice(0, 5).map(({ target }) => target),
+          ["primary", "primary", "primary", "backup", "backup"],
+        );
+        assert.throws(() => wrap(backup, QUICK, { clients: { backup } }), /clients.backup.*a target of the policy/);
+      });
+
+      test("a client that sends more by itself is found out", async (t) => {
+        const warn = t.mock.method(console, "warn", () => {});
+        const told = records();
+        const drill = `${engine}-${name}-hidden`;
+        // A subclass whose transport tries again, as people write them.
+        class Stubborn extends Class {
+          async fetchWithTimeout(...request) {
+            const response = await super.fetchWithTimeout(...request);
+            return response.ok ? response : super.fetchWithTimeout(...request);
+          }
+        }
+        const stubborn = new Stubborn({
+          apiKey: "none",
+          baseURL: sdk.base(gateway.url),
+          defaultHeaders: { "x-drill-id": drill },
+        });
+        const client = wrap(stubborn, QUICK, { sink: told.sink });
+        await thrown(sdk.create(client, { messages: [{ role: "user", content: "#[500]" }] }));
+        assert.equal(await gateway.count(drill), 6);
+        const hidden = told.lines.filter(({ record }) => record === "hidden_retries");
+        assert.deepEqual(
+          hidden.map(({ attempt, retries }) => [attempt, retries]),
+          [
+            [1, 1],
+            [2, 1],
+            [3, 1],
+          ],
+        );
+        assert.equal(warn.mock.callCount(), 1);
+        assert.match(warn.mock.calls[0].arguments[0], /sent 1 more of a request by itself/);
+      });
+
+      test("a body that is sent once makes one attempt", async () => {
+        const { client, count } = opened();
+        const body = new ReadableStream({
+          start(controller) {
+            controller.enqueue(
+              new TextEncoder().encode(
+                JSON.stringify({ model: "m", max_tokens: 5, messages: [{ role: "user", content: "#[500]" }] }),
+              ),
+            );
+            controller.close();
+          },
+        });
+        const path = name === "openai" ? "/chat/completions" : "/v1/messages";
+        const error = await thrown(client.post(path, { body, headers: { "content-type": "application/json" } }));
+        assert.ok(error instanceof Class.InternalServerError);
+        assert.equal(await count(), 1);
+      });
+
+      test("layers add: a wrapped client inside of a call is not tried again by it", async () => {
+        const { ask, count } = opened();
+        const error = await thrown(retry(() => ask("#[500]"), QUICK));
+        assert.ok(error instanceof Class.InternalServerError);
+        assert.equal(await count(), 3);
+      });
+
+      test("bad input says what to do", async () => {
+        const { client, base } = opened();
+        assert.throws(() => wrap(client), /client that is wrapped already.*one policy is enough/);
+        assert.throws(() => wrap({}), /a client of openai or @anthropic-ai\/sdk; for another, put policy.call around/);
+        assert.throws(() => wrap(base, "brisk"), ConfigError);
+        assert.throws(() => wrap(base, QUICK, { scnee: "x" }), /scnee/);
+        assert.throws(() => wrap(base, { stream: { mode: "resume" } }), /stream.mode: "resume".*retryStream/);
+        assert.throws(() => wrap(base, QUICK, { traceId: "0".repeat(32) }), /each call has one of its own/);
+        assert.throws(
+          () => wrap(base, QUICK, { prices: { m: { input: -1, output: 1 } } }),
+          /prices.m.input: -1.*from 0 up/,
+        );
+        assert.throws(() => wrap(base, QUICK, { prices: { m: { input: 1 } } }), /prices.m.output: nothing/);
+        assert.throws(() => wrap(base, QUICK, { idempotency: 7 }), /idempotency: 7.*name of a header/);
+        const old = Object.create(base, { getUserAgent: { value: () => `${name}/JS 0.9.1` } });
+        assert.throws(() => wrap(old), /0\.9\.1 is not allowed.*with this one, put policy.call around/);
+      });
+    });
+  }
+
+  describe(`one SDK's own, over ${engine}`, () => {
+    test("openai's responses, and its helpers that read an answer", async () => {
+      const drill = `${engine}-responses`;
+      const client = wrap(
+        new OpenAI({ apiKey: "none", baseURL: `${gateway.url}/v1`, defaultHeaders: { "x-drill-id": drill } }),
+        QUICK,
+      );
+      const { output_text: text } = await client.responses.create({ model: "gpt-5", input: "#[503,ok]" });
+      assert.equal(text, TEXT);
+      const { choices } = await client.chat.completions.parse({
+        model: "gpt-5",
+        messages: [{ role: "user", content: "#[502,ok]" }],
+      });
+      assert.equal(choices[0].message.content, TEXT);
+      assert.equal(await gateway.count(drill), 4);
+    });
+
+    test("AzureOpenAI keeps what it is", async () => {
+      const drill = `${engine}-azure`;
+      const azure = new AzureOpenAI({
+        apiKey: "none",
+        apiVersion: "2024-10-21",
+        deployment: "mine",
+        baseURL: `${gateway.url}/v1`,
+        defaultHeaders: { "x-drill-id": drill },
+      });
+      const client = wrap(azure, QUICK);
+      assert.ok(client instanceof AzureOpenAI);
+      assert.deepEqual([client.apiVersion, client.deploymentName], ["2024-10-21", "mine"]);
+    });
+
+    test("pages are calls of their own, with the options of the caller", async () => {
+      const asked = [];
+      const pages = { "": { data: [{ id: "a" }], has_more: true }, a: { data: [{ id: "b" }], has_more: false } };
+      const fetch = async (url, { signal }) => {
+        asked.push([new URL(url).search, signal.aborted]);
+        if (asked.length % 2) return new Response("{}", { status: 503 });
+        return Response.json(pages[new URL(url).searchParams.get("after") ?? ""]);
+      };
+      const client = wrap(new OpenAI({ apiKey: "none", fetch }), QUICK);
+      const ids = [];
+      for await (const { id } of client.files.list()) ids.push(id);
+      assert.deepEqual(ids, ["a", "b"]);
+      assert.deepEqual(asked, [
+        ["", false],
+        ["", false],
+        ["?after=a", false],
+        ["?after=a", false],
+      ]);
+    });
+
+    test("anthropic refreshes a token that was refused, within the attempt", async () => {
+      let made = 0;
+      const credentials = async () => ({ token: `t${++made}`, expiresAt: Math.floor(Date.now() / 1000) + 3600 });
+      const seen = [];
+      const fetch = async (_url, { headers }) => {
+        seen.push(headers.get("authorization"));
+        if (seen.length === 1) return Response.json({ error: { type: "authentication_error" } }, { status: 401 });
+        return Response.json({ content: [{ type: "text", text: "in" }], usage: { input_tokens: 1, output_tokens: 1 } });
+      };
+      const client = wrap(new Anthropic({ credentials, fetch, baseURL: "http://127.0.0.1:1" }), QUICK);
+      const answer = await client.messages.create({
+        model: "m",
+        max_tokens: 5,
+        messages: [{ role: "user", content: "hi" }],
+      });
+      assert.equal(answer.content[0].text, "in");
+      assert.deepEqual(seen, ["Bearer t1", "Bearer t2"]);
+    });
+
+    test("what takes too long without streaming is refused as before", () => {
+      const client = wrap(new Anthropic({ apiKey: "none", baseURL: gateway.url }), QUICK);
+      const asked = { model: "m", max_tokens: 500_000, messages: [{ role: "user", content: "hi" }] };
+      assert.throws(() => client.messages.create(asked), /Streaming is required/);
+    });
+  });
+}

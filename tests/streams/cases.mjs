@@ -1,0 +1,308 @@
+/**
+ * Streams and requests of real clients, against the fault gateway: the same cases in Node, over both engines, and on a
+ * page. Each gets a place (`reprieve`, the gateway's `url`, `clients`) and throws what is not as it should be.
+ */
+import { equal, matches, same, thrown } from "./check.mjs";
+
+export const ANSWER = "The gateway answers: all is well, 世界é";
+
+/** As policies go in a test: nothing is waited for. */
+const QUICK = { backoff: { kind: "constant", base: 1 }, jitter: { kind: "none" } };
+
+let drills = 0;
+
+/** One case's own count of requests. */
+function drill({ url }) {
+  drills += 1;
+  const id = `streams-${drills}`;
+  const all = async () => {
+    const { drills } = await (await fetch(`${url}/__stats?drill=${id}`)).json();
+    return Object.values(drills[id]?.behaviours ?? {}).flatMap(({ requests }) => requests);
+  };
+  return { id, all, count: async () => (await all()).length };
+}
+
+/** Plays a marker through a client; answers the text, the items, what was thrown and how often was asked. */
+async function play(place, client, marker, fields = {}, resumes) {
+  const { retryStream, traceOf, Discard } = place.reprieve;
+  const { id, count } = drill(place);
+  const ask = (attempt) => client.stream({ marker, drill: id, attempt, said: resumes?.(attempt, client) ?? "" });
+  const stream = retryStream(ask, { ...QUICK, ...fields });
+  const items = [];
+  let text = "";
+  const started = performance.now();
+  let first;
+  const error = await thrown(async () => {
+    for await (const item of stream) {
+      first ??= performance.now() - started;
+      items.push(item);
+      text = item instanceof Discard ? "" : text + client.text(item);
+    }
+  });
+  const trace = error === undefined ? stream.trace : traceOf(error);
+  const ms = performance.now() - started;
+  return { text, items, error, trace, requests: await count(), first, ms };
+}
+
+/** What each client's streams must do. */
+const OF_EACH = {
+  async "an answer comes whole"(place, client) {
+    const { text, requests, trace } = await play(place, client, "ok");
+    same([text, requests], [ANSWER, 1]);
+    const [receipt] = trace.receipts;
+    equal(receipt.outcome, "success");
+    if (client.counts) equal(receipt.output_tokens > 0, true);
+  },
+
+  async "what fails before the first content is asked again"(place, client) {
+    // Of a generator nobody knows that it should have said something.
+    const faults = ["503", "sse-cut=0", "sse-eof=0", "sse-error=0", "reset", ...(client.counts ? ["sse-void"] : [])];
+    for (const fault of faults) {
+      const { text, requests, error } = await play(place, client, `${fault},ok`);
+      same([fault, text, requests, error], [fault, ANSWER, 2, undefined]);
+    }
+  },
+
+  async "what fails after it stops, with the client's own error"(place, client) {
+    for (const fault of ["sse-cut=2", "sse-error=2", "sse-eof=2"]) {
+      const { text, requests, error, trace } = await play(place, client, fault);
+      same([fault, text, requests], [fault, ANSWER.slice(0, text.length), 1]);
+      equal(text.length > 0 && text.length < ANSWER.length, true);
+      equal(trace.ended.reason, "already_delivered");
+      equal(trace.delivered.map((item) => client.text(item)).join(""), text);
+      matches(error.message, /./);
+    }
+  },
+
+  async "an answer that was filtered is none"(place, client) {
+    const { error, requests, trace } = await play(place, client, "filter");
+    same([trace.receipts[0].kind, requests], ["content_filtered", 1]);
+    matches(error.message, /./);
+  },
+
+  async "buffered: asked again until it is whole"(place, client) {
+    for (const fault of ["sse-cut=2", "sse-error=2", "sse-eof=2"]) {
+      const { text, requests } = await play(place, client, `${fault},ok`, { stream: { mode: "buffered" } });
+      same([fault, text, requests], [fault, ANSWER, 2]);
+    }
+  },
+
+  async "restart: what came is void, and the answer comes whole"(place, client) {
+    const { text, items, requests } = await play(place, client, "sse-cut=2,ok", { stream: { mode: "restart" } });
+    same([text, requests], [ANSWER, 2]);
+    const at = items.findIndex((item) => item instanceof place.reprieve.Discard);
+    equal(items[at].count, at);
+  },
+
+  async "resume: the answer goes on where it broke off"(place, client) {
+    const said = (attempt, { text }) => attempt.delivered.map(text).join("");
+    const { text, requests, trace } = await play(place, client, "sse-cut=2,ok", { stream: { mode: "resume" } }, said);
+    same([text, requests], [ANSWER, 2]);
+    equal(trace.receipts[1].delivered > trace.receipts[0].delivered, true);
+  },
+
+  async "a source that stalls is left, before its first content and after"(place, client) {
+    const early = await play(place, client, "sse-stall=0,ok", { stream: { firstItemTimeout: 200 } });
+    same([early.text, early.requests], [ANSWER, 2]);
+    const late = await play(place, client, "sse-stall=2", { stream: { idleTimeout: 200 } });
+    same([late.error.name, late.requests], ["AttemptTimeout", 1]);
+    matches(late.error.message, /was idle for 0.2 s/);
+  },
+
+  async "keep-alives are no items"(place, client) {
+    const { error, requests } = await play(place, client, "sse-idle=2", { stream: { idleTimeout: 350 } });
+    same([error?.name, requests], ["AttemptTimeout", 1]);
+    const { text } = await play(place, client, "sse-pings=3", { stream: { silenceTimeout: 5000 } });
+    equal(text, ANSWER);
+  },
+
+  async "the first item comes when it arrives"(place, client) {
+    const { first, ms, text } = await play(place, client, "sse-slow=40");
+    equal(text, ANSWER);
+    equal(first < ms / 2, true);
+  },
+
+  async "who leaves early ends the call"(place, client) {
+    const { id, count } = drill(place);
+    const lines = [];
+    let signal;
+    const stream = place.reprieve.retryStream(
+      (attempt) => {
+        signal = attempt.signal;
+        return client.stream({ marker: "sse-slow=20", drill: id, attempt, said: "" });
+      },
+      QUICK,
+      { sink: (line) => lines.push(JSON.parse(line)) },
+    );
+    for await (const item of stream) if (client.text(item)) break;
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    same([lines.at(-1).reason, signal.aborted, await count()], ["cancelled", true, 1]);
+  },
+};
+
+const REQUESTS = {
+  async "a status that says failure is asked again"(place) {
+    const { id, count } = drill(place);
+    const response = await wrapped(place)(`${place.url}/any?q=%23[503,429,ok]`, drilled(id));
+    same([response.status, response.ok, await count()], [200, true, 3]);
+    equal((await response.json()).choices[0].message.content, ANSWER);
+    matches(response.url, /\/any\?q=/);
+  },
+
+  async "the last response is the answer, and can be read"(place) {
+    const { id, count } = drill(place);
+    const response = await wrapped(place)(`${place.url}/any?q=%23[503]`, drilled(id));
+    same([response.status, await count()], [503, 3]);
+    matches(await response.text(), /overloaded/);
+    equal(place.reprieve.traceOf(response).ended.reason, "attempts_exhausted");
+  },
+
+  async "what is not idempotent is sent once, unless somebody says otherwise"(place) {
+    const ways = [
+      [1, {}, {}, {}],
+      [2, { methods: ["post"] }, {}, {}],
+      [2, {}, { "idempotency-key": "k" }, {}],
+      [2, { idempotencyHeader: "Idempotency-Key" }, {}, {}],
+      [2, {}, {}, { sideEffects: "idempotent" }],
+    ];
+    for (const [requests, options, headers, fields] of ways) {
+      const { id, all } = drill(place);
+      const send = wrapped(place, options, fields);
+      const init = { method: "POST", body: "#[503,ok]", headers: { "x-drill-id": id, ...headers } };
+      const response = await send(`${place.url}/any`, init);
+      await response.text();
+      const seen = await all();
+      same([response.status, seen.length], [requests === 1 ? 503 : 200, requests]);
+      equal(new Set(seen.map((one) => one["idempotency-key"])).size, 1);
+      equal(new Set(seen.map((one) => one.body_hash)).size, 1);
+      if (options.idempotencyHeader) matches(seen[0]["idempotency-key"], /^[0-9a-f]{32}$/);
+    }
+  },
+
+  async "what the server has refused may be sent again"(place) {
+    const { id, count } = drill(place);
+    const init = { method: "POST", body: "#[429,ok]", headers: { "x-drill-id": id } };
+    same([(await wrapped(place)(`${place.url}/any`, init)).status, await count()], [200, 2]);
+  },
+
+  async "a body that is a stream is kept, or refused"(place) {
+    const bytes = new TextEncoder().encode("#[503,ok] and more");
+    const once = () => new Response(bytes).body;
+    const { id, all } = drill(place);
+    const init = { method: "PUT", headers: { "x-drill-id": id }, duplex: "half" };
+    equal((await wrapped(place)(`${place.url}/any`, { ...init, body: once() })).status, 200);
+    const own = "#[500,ok] a request's own";
+    const request = new place.Request(`${place.url}/any`, { ...init, body: own });
+    equal((await wrapped(place)(request)).status, 200);
+    const lengths = (await all()).map((one) => one.body_length).sort();
+    same(lengths, [bytes.length, bytes.length, own.length, own.length]);
+    const refused = await thrown(() => wrapped(place, { maxBody: 4 })(`${place.url}/any`, { ...init, body: once() }));
+    matches(refused.message, /body: a stream of more than 4 bytes.*what can be sent again/);
+    equal((await all()).length, 4);
+  },
+
+  async "a body that breaks is an error, or asked again where it is buffered"(place) {
+    const { id, count } = drill(place);
+    const response = await wrapped(place)(`${place.url}/any?q=%23[cut=10]`, drilled(id));
+    const error = await thrown(() => response.text());
+    same([response.status, place.reprieve.traceOf(error).ended.reason, await count()], [200, "already_delivered", 1]);
+    const buffered = wrapped(place, {}, { stream: { mode: "buffered" } });
+    const whole = await buffered(`${place.url}/any?q=%23[cut=10,ok]`, drilled(id));
+    same([(await whole.json()).choices[0].message.content, await count()], [ANSWER, 3]);
+    const early = await wrapped(place)(`${place.url}/any?q=%23[cut=0,ok]`, drilled(id));
+    same([(await early.json()).choices[0].message.content, await count()], [ANSWER, 5]);
+  },
+
+  async "the caller's signal is the end"(place) {
+    const { id } = drill(place);
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    const asked = thrown(() =>
+      wrapped(place)(`${place.url}/any?q=%23[slow=5000]`, { ...drilled(id), signal: controller.signal }),
+    );
+    setTimeout(() => controller.abort(reason), 30);
+    equal(await asked, reason);
+  },
+
+  async "a body that nobody reads any further is let go of"(place) {
+    const { id } = drill(place);
+    const lines = [];
+    const send = wrapped(place, { sink: (line) => lines.push(JSON.parse(line)) });
+    const response = await send(`${place.url}/any?q=%23[sse-slow=20]&stream=true`, drilled(id));
+    const reader = response.body.getReader();
+    equal((await reader.read()).done, false);
+    await reader.cancel();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    equal(lines.at(-1).reason, "cancelled");
+  },
+
+  async "who reads no body is not kept waiting"(place) {
+    const { id } = drill(place);
+    equal((await wrapped(place)(`${place.url}/any?q=%23[sse-slow=20]&stream=true`, drilled(id))).status, 200);
+  },
+
+  async "wrapping twice is refused"(place) {
+    const error = await thrown(() => place.reprieve.wrapFetch(wrapped(place)));
+    matches(error.message, /wrapped already/);
+  },
+};
+
+/** The `fetch` option of a client. */
+const THROUGH = {
+  async "a client's requests are asked again below it"(place, client) {
+    const { id, all } = drill(place);
+    const fetch = wrapped(place, { methods: ["POST"], idempotencyHeader: "idempotency-key" });
+    const text = await client.ask({ marker: "503,429,ok", drill: id, fetch });
+    const seen = await all();
+    same([text, seen.length], [ANSWER, 3]);
+    equal(new Set(seen.map((one) => one["idempotency-key"])).size, 1);
+    same([...new Set(seen.map((one) => one["x-stainless-retry-count"]))], ["0"]);
+  },
+
+  async "the client's own error keeps the trace"(place, client) {
+    const { id, count } = drill(place);
+    const error = await thrown(() =>
+      client.ask({ marker: "503", drill: id, fetch: wrapped(place, { methods: ["POST"] }) }),
+    );
+    same([error.status, await count()], [503, 3]);
+  },
+
+  async "a call around it adds no requests"(place, client) {
+    const { id, count } = drill(place);
+    const fetch = wrapped(place, { methods: ["POST"] });
+    const error = await thrown(() =>
+      place.reprieve.retry(() => client.ask({ marker: "503", drill: id, fetch }), QUICK),
+    );
+    same([error.status, await count()], [503, 3]);
+  },
+
+  async "its streams come through"(place, client) {
+    const fetch = wrapped(place, { methods: ["POST"] });
+    const { text, requests } = await play(
+      place,
+      { ...client, stream: (how) => client.stream({ ...how, fetch }) },
+      "503,ok",
+    );
+    same([text, requests], [ANSWER, 2]);
+  },
+};
+
+function wrapped({ reprieve, fetch }, options = {}, fields = {}) {
+  return reprieve.wrapFetch(fetch, { ...QUICK, ...fields }, options);
+}
+
+const drilled = (id) => ({ headers: { "x-drill-id": id } });
+
+/** All of them, by name. */
+export function casesFor(clients) {
+  const all = Object.entries(REQUESTS).map(([name, play]) => [`requests: ${name}`, play]);
+  for (const client of clients) {
+    for (const [name, play] of Object.entries(OF_EACH))
+      all.push([`${client.name}: ${name}`, (place) => play(place, client)]);
+    if (!client.ask) continue;
+    for (const [name, play] of Object.entries(THROUGH)) {
+      all.push([`fetch of ${client.name}: ${name}`, (place) => play(place, client)]);
+    }
+  }
+  return all;
+}
