@@ -253,6 +253,11 @@ class FeedSession<T> extends Session {
     return result;
   }
 
+  /** What two attempts deliver cannot be told apart by who reads it. */
+  protected override _hedges(): boolean {
+    return false;
+  }
+
   protected override _new(facts: Facts, fn: AttemptFunction<unknown>): Attempt {
     return new StreamAttempt(facts, this, fn, this._signal, this._feed as Feed<unknown>);
   }

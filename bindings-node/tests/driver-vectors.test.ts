@@ -44,7 +44,6 @@ for (const [name, engine] of Object.entries(engines)) {
 /** Why a driver cannot be made to do what the case says; read off its steps. */
 function unplayable(one: Case, late: boolean): string | undefined {
   if (one.raw_only) return String(one.raw_only);
-  if (one.policy && "hedge" in one.policy) return "attempts beside each other are played by driver-hedge.test.ts";
   if (one.options?.repairs || one.options?.client) return "repairs are not driven yet";
   const steps: { do: Case; at: string; expect?: any }[] = one.steps;
   const words = steps.map((step) => verb(step.do)[0]);
@@ -57,13 +56,15 @@ function unplayable(one: Case, late: boolean): string | undefined {
   if (steps.some(({ do: what }) => what.usage)) return "a function that throws reports no usage";
   if (standsStill(steps)) return "a driver does not stand still between a wait of zero and its begin";
   if (words[0] === "snapshot") return "a handle's call has begun";
-  const abandons = (i: number): boolean => steps[i]?.expect === "pending" || words[i] === "run_cancel";
+  const abandons = (i: number): boolean =>
+    (words[i] === "cancel" && steps[i]?.expect === "pending") || words[i] === "run_cancel";
   const later = (i: number): boolean =>
-    words[i] === "success" || (steps[i - 1]?.expect === "pending" && steps[i]?.at !== steps[i - 1]?.at);
+    words[i] === "success" || (words[i - 1] === "cancel" && steps[i]?.at !== steps[i - 1]?.at);
   if (steps.some((_, i) => abandons(i) && (later(i + 1) || words[i + 1] === "cancel"))) {
     return "a cancelled attempt is abandoned at once: nothing of it comes later";
   }
   if (!late) return undefined;
+  if (one.policy?.hedge) return "a policy that hedges makes no attempt by itself";
   if (one.guards || one.run || one.options || words.some((word) => word === "cancel" || word === "snapshot")) {
     return "more than the policy bounds the call: it is not started late";
   }
@@ -114,7 +115,8 @@ interface Lane {
   started: boolean;
   handle?: Handle<unknown>;
   native?: EngineCall;
-  settle?: { resolve(value: unknown): void; reject(error: unknown): void };
+  /** Every attempt by its number, and how to end it. */
+  readonly made: Map<number, { attempt: Attempt; resolve(value: unknown): void; reject(error: unknown): void }>;
   restored?: Call;
 }
 
@@ -165,6 +167,12 @@ class World {
       case "failure":
       case "evidence":
         return this.outcome(lane, what, word);
+      case "hedge":
+        if (lane.restored) return wire(() => lane.restored?.hedge(now));
+        look();
+        await turn();
+        if (lane.handle?.state === "ended") return "ignored";
+        return lane.told.shift() ?? "pending";
       case "cancel":
         if (lane.restored) return wire(() => lane.restored?.cancel(now));
         if (!lane.started) this.start(lane, AbortSignal.abort());
@@ -215,16 +223,19 @@ class World {
   private async outcome(lane: Lane, what: Case, word: string): Promise<unknown> {
     const { success, failure, evidence, retry_if: retryIf, backoff } = what;
     if (lane.restored) return wire(() => lane.restored?.onOutcome(now, lane.restored.attempts, toWire(what)));
+    const made = lane.made.get(what.attempt ?? Math.max(...lane.made.keys()));
+    // A superseded attempt was abandoned: what comes of it is dropped.
+    const late = made?.attempt._over && lane.told.length === 0;
     if (word === "success") {
-      lane.settle?.resolve(success);
+      made?.resolve(success);
     } else {
       const holds = lane.policy._native;
       const said = failure ?? JSON.parse(this.engine.classify(JSON.stringify(evidence), holds));
       this.said = { failure: new Failure(said), retryIf, backoff };
-      lane.settle?.reject(said.kind === "cancelled" ? new DOMException("", "AbortError") : new Error(said.message));
+      made?.reject(said.kind === "cancelled" ? new DOMException("", "AbortError") : new Error(said.message));
     }
     await turn();
-    return lane.told.shift();
+    return late && lane.told.length === 0 ? "ignored" : lane.told.shift();
   }
 
   private start(lane: Lane, signal?: AbortSignal): void {
@@ -242,7 +253,7 @@ class World {
     });
     const fn = (attempt: Attempt): Promise<unknown> =>
       new Promise((resolve, reject) => {
-        lane.settle = { resolve, reject };
+        lane.made.set(attempt.number, { attempt, resolve, reject });
         // The machine hears of the first attempt when it has failed.
         const { number, target, timeout } = attempt;
         if (this.late && number === 1) lane.told.push({ attempt: { number, target, timeout_ns: timeout * 1e6 } });
@@ -253,7 +264,7 @@ class World {
 
   private fresh({ policy, preset, seed, options = {} }: Case): Lane {
     const own = (policy ?? preset) ? policyOf(policy, preset) : policyOf(this.one.policy, this.one.preset);
-    return { policy: own, seed: String(seed ?? this.one.seed), options, told: [], started: false };
+    return { policy: own, seed: String(seed ?? this.one.seed), options, told: [], made: new Map(), started: false };
   }
 
   private change(to: string | Case): void {
@@ -284,7 +295,7 @@ function wire(ask: () => Action | undefined): unknown {
   try {
     const { kind, ...held } = ask() as Action;
     const named = Object.entries(held).map(([name, value]) => [
-      name.replace(/Ns$/, "_ns").replace("resumeIn", "resume_in"),
+      name.replace(/Ns$/, "_ns").replace("resumeIn", "resume_in").replace("hedgeAfter", "hedge_after"),
       value,
     ]);
     return named.length > 0 ? { [kind]: Object.fromEntries(named) } : kind;
@@ -308,6 +319,7 @@ function overheard(engine: Engine, lane: () => Lane): Engine {
       begin: (at) => tell(call.begin(at)),
       onOutcome: (at, attempt, outcome) => tell(call.onOutcome(at, attempt, outcome)),
       cancel: (at) => tell(call.cancel(at)),
+      hedge: (at) => tell(call.hedge(at)),
     };
     return new Proxy(call, {
       get(_, name: keyof EngineCall) {

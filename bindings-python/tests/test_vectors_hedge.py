@@ -1,5 +1,5 @@
-"""Every `call` vector with a hedge through the driver of coroutines, on asyncio. One thread: functions wait for the word of
-the script, also when they are cancelled, so that every outcome comes when its step says."""
+"""Every `call` vector with a hedge through the driver of coroutines, on asyncio. One thread: functions wait for the
+word of the script, also when they are cancelled, so that every outcome comes when its step says."""
 
 from __future__ import annotations
 

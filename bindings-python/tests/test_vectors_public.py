@@ -99,7 +99,7 @@ def _raises(error: Exception) -> None:
 def policy(case: Case) -> None:
     """The fields as keywords."""
     try:
-        built = Policy(**case["policy"])
+        built = Policy(**case["policy"]).replace(**case.get("replace", {}))
     except ConfigError as error:
         if "error" not in case["expect"]:
             raise
@@ -116,7 +116,11 @@ def not_policy(case: Case) -> str | None:
     error = case["expect"].get("error", {})
     if case.get("unit") == "ms":
         return SECONDS
-    if "unit" not in case and error.get("field", "").endswith(("timeout", "time", ".base")) and _counts(error["value"]):
+    if (
+        "unit" not in case
+        and error.get("field", "").endswith(("timeout", "time", ".base", ".after"))
+        and _counts(error["value"])
+    ):
         return SECONDS
     return None
 

@@ -107,7 +107,7 @@ async def drive(
         action = answered.action if answered else _first(session, first) if first else session.begin()
         del first
         while True:
-            if action.hedge_after_ns is not None and loop is _on_asyncio:
+            if action.kind == "attempt" and _hedges(action, session, loop):
                 coroutine, answered = answered, None
                 try:
                     action = await race(session, action, function, args, kwargs, coroutine and _answer(coroutine))
@@ -141,6 +141,11 @@ async def drive(
     finally:
         if answered is not None:  # the call ended before its coroutine ran
             answered.coroutine.close()
+
+
+def _hedges(action: Action, session: Session, loop: Any) -> bool:
+    """Another attempt may join this one, and can: attempts beside each other need tasks of asyncio's."""
+    return action.hedge_after_ns is not None and session.hedges and loop is _on_asyncio
 
 
 def _answer(answered: Answered) -> Callable[..., Awaitable[Any]]:

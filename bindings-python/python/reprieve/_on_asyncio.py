@@ -153,7 +153,7 @@ class Watch:
         self._timer: asyncio.TimerHandle | None = None
         self._armed = True
         self._deaf = session.deaf
-        self._stop = None if self._deaf else _watch(self._loop, session, self._woken)
+        self._stop = None if self._deaf else watch(session, self._woken)
         made.cancelling = 0 if cancelling is None else cancelling(current_task(self._loop))
 
     @property

@@ -1,5 +1,5 @@
-"""Attempts beside each other, under asyncio: each is a task with a context of its own. The first answer wins; the others
-are cancelled and awaited until they have unwound, so that nothing of them goes on when the call has ended.
+"""Attempts beside each other, under asyncio: each is a task with a context of its own. The first answer wins; the
+others are cancelled and awaited until they have unwound, so that nothing of them goes on when the call has ended.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Running:
 
     def start(self, action: Action, first: Callable[..., Awaitable[Any]] | None = None) -> int | None:
         """Starts an attempt; answers when another may join it, on the driver's clock."""
-        made = self._session.attempt(action, visible=False)
+        made = self._session.beside(action)
         function = first or self._session.function(self._function)
         alone = _alone(self._session, made, function, self._args, self._kwargs)
         self.tasks[asyncio.get_running_loop().create_task(alone)] = made
@@ -139,7 +139,7 @@ async def _alone(
 
 
 def _left(due: int | None) -> float | None:
-    """How long to wait for a moment, in seconds. A virtual clock is looked at now and then: nothing tells of its hands."""
+    """How long to wait for a moment, in seconds. A virtual clock is looked at now and then: its hands tell nobody."""
     if due is None:
         return None
     # Rounded up: what is too early would only have to look again.

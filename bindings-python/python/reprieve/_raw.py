@@ -69,13 +69,13 @@ class Call:
         return self._native.cancel(now)
 
     def first_item(self, now: int, number: int | None = None) -> Action:
-        """An attempt (the latest unless said) has its first item. `pending`: it goes on, alone from now on. `ignored`: it
-        is not in flight, because another one was first; drop it."""
+        """An attempt (the latest unless said) has its first item. `pending`: it goes on, alone from now on. `ignored`:
+        it is not in flight, because another one was first; drop it."""
         return self._native.first_item(now, number)
 
     def hedge(self, now: int) -> Action:
-        """The latest attempt's `hedge_after` has passed: an `attempt` that joins it, or `pending` where none may. The rest
-        are yours to cancel once one has won; their outcomes are `ignored`.
+        """The latest attempt's `hedge_after` has passed: an `attempt` that joins it, or `pending` where none may. The
+        rest are yours to cancel once one has won; their outcomes are `ignored`.
 
         >>> from reprieve import Call, Policy
         >>> call = Call(Policy(hedge={"after": 0.3}), seed=7)

@@ -37,6 +37,9 @@ class Started(NamedTuple):
 class Session:
     """One call. A driver asks it what to do, does it, and tells it how that went."""
 
+    #: Its attempts can run beside each other.
+    hedges = True
+
     def __init__(self, owner: Caller, *, recorded: bool = False, started: Started | None = None) -> None:
         self.options = owner._options
         self.policy = owner._native
@@ -50,8 +53,8 @@ class Session:
         self._attempt: Attempt | None = None
         #: The attempts in flight, by their numbers: several where one has joined another.
         self._in_flight: dict[int, Attempt] = {}
-        #: The number of the attempt that is spoken of.
-        self._number = 1
+        #: Of several: the number of the one that is spoken of.
+        self._number: int | None = None
         #: When the latest attempt began, in real time: an inner call's trace is made after that.
         self._since = started.began if started else 0
         self._reset_to: Any = None
@@ -78,8 +81,14 @@ class Session:
             return self._told(self.call.cancel(clock().now()))
         return self._told(self.call.hedge(clock().now()))
 
-    def attempt(self, action: Action, *, visible: bool = True) -> Attempt:
-        """Makes the attempt visible to the function, unless its task sees to that. Undone by its outcome."""
+    def attempt(self, action: Action) -> Attempt:
+        """Makes the attempt visible to the function. Undone by its outcome."""
+        made = self.beside(action)
+        self._reset_to = CURRENT.set(made)
+        return made
+
+    def beside(self, action: Action) -> Attempt:
+        """Makes an attempt whose task sees to it that it is visible."""
         assert action.number is not None
         assert action.target is not None
         assert action.timeout_ns is not None
@@ -89,8 +98,7 @@ class Session:
         if not self._in_flight:
             self._since = _native.now()
         self._in_flight[action.number] = self._attempt
-        self._number = action.number
-        self._reset_to = CURRENT.set(self._attempt) if visible else None
+        self._number = None
         return self._attempt
 
     def turn_to(self, attempt: Attempt) -> None:
@@ -133,8 +141,8 @@ class Session:
         """The attempt under way was cancelled at its timeout, and has unwound."""
         seconds = self._attempt.timeout if self._attempt else self.policy.first_timeout_ns / 1e9
         self.hide()
-        message = f"attempt {self._number} took longer than {seconds:.3g} s"
-        self.error = AttemptTimeout(message, attempts=self._number)
+        message = f"attempt {self.number} took longer than {seconds:.3g} s"
+        self.error = AttemptTimeout(message, attempts=self.number)
         return self._outcome({"failure": {"kind": "timeout", "message": message}})
 
     def abandoned(self) -> Action:
@@ -175,6 +183,11 @@ class Session:
         waker = self.waker
         if waker is not None:
             waker()
+
+    @property
+    def number(self) -> int:
+        """The number of the attempt that is spoken of: the latest, where there are not several."""
+        return self._number or self.call.attempts
 
     @property
     def deaf(self) -> bool:
@@ -276,7 +289,7 @@ class Session:
 
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
         text = outcome if isinstance(outcome, str) else as_json(outcome)
-        return self._told(self.call.on_outcome(clock().now(), self._number, text))
+        return self._told(self.call.on_outcome(clock().now(), self.number, text))
 
     def _outcome_of(self, error: Exception) -> dict[str, Any]:
         """Evidence for the core; with functions of the user's own, the failure and what they say of it."""
