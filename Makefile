@@ -76,7 +76,7 @@ test-js: node gateway $(WASM)/smoke/node_modules/.package-lock.json $(TESTS)/nod
 	node $(NODE)/scripts/sizes.mjs | tail -4
 
 # The same random scripts in every place: one hash each, and only one hash.
-test-identity: python $(if $(HAVE_NODE),node chromium $(TESTS)/node_modules/.package-lock.json)
+test-identity: python $(if $(HAVE_NODE),node gateway chromium $(TESTS)/node_modules/.package-lock.json)
 	@mkdir -p $(OUT)/identity
 	cargo run --quiet --release --locked -p reprieve --example identity -- 10000 $(SCRIPTS) > $(HASHES)
 	$(BIN)/python $(TESTS)/identity/identity.py $(SCRIPTS) >> $(HASHES)

@@ -11,7 +11,7 @@ const entry = (...names) => names.map((name) => `${NODE}entry/${name}.ts`);
 const wasmEntry = (...names) => names.map((name) => `${WASM}entry/${name}.ts`);
 const inNode = entry("index", "native", "wasm", "testing", "context");
 const elsewhere = wasmEntry("index", "workerd", "edge-light", "testing", "context");
-const others = ["ai-sdk"].map((name) => `${NODE}integrations/${name}.ts`);
+const others = ["ai-sdk", "langchain"].map((name) => `${NODE}integrations/${name}.ts`);
 
 rmSync(DIST, { recursive: true, force: true });
 await modules(`${DIST}wasm/`, elsewhere);

@@ -113,7 +113,13 @@ class Exchange {
       return this._givenUp(error);
     }
     const response = this._answered as Response;
-    return response.body ? withBody(response, stream.toReadableStream()) : response;
+    if (!response.body) return response;
+    // A browser's own readers of a body throw an error of theirs.
+    const made: Response = withBody(
+      response,
+      stream._readable((error) => keep(made, error)),
+    );
+    return made;
   }
 
   private async _attempt(
@@ -149,11 +155,15 @@ class Exchange {
       drop(failed);
       throw error;
     }
-    const trace = traceOf(error);
-    // A client's own error keeps the headers: by them a call around it knows that this one has tried already.
-    for (const part of [failed, failed.headers]) if (trace) attach(part, trace);
+    keep(failed, error);
     return failed;
   }
+}
+
+/** Keeps the trace of an error for the response. A client's own error keeps the headers: a call around it sees by them. */
+function keep(response: Response, error: unknown): void {
+  const trace = traceOf(error);
+  for (const part of [response, response.headers]) if (trace) attach(part, trace);
 }
 
 /** The policy as bytes need it: they cannot be taken back; and with `unsafe`, nothing is repeated that was executed. */

@@ -25,11 +25,10 @@ export { type AnyFetch, type FetchOptions, wrapFetch } from "./fetch.js";
 export { StreamError } from "./frames.js";
 export { Guards, Run, type RunConfig } from "./guards.js";
 export { Handle } from "./handle.js";
-export { engineFault, ready, setEngine } from "./load.js";
-/** @internal For the integrations. */
-export { Bound, metered, Policy, varied } from "./policy.js";
 /** @internal */
-export { pricedUsage } from "./prices.js";
+export { metered, pricedUsage, varied } from "./inner.js";
+export { engineFault, ready, setEngine } from "./load.js";
+export { Bound, Policy } from "./policy.js";
 export type { StreamAttempt } from "./pull.js";
 export { Call, classify, type Outcome, type RawOptions, type RestoreOptions } from "./raw.js";
 export { Result } from "./result.js";

@@ -103,7 +103,9 @@ export class Request implements Meter {
     const bound = metered(owner, this, options.signal ?? outer);
     const attempted = (attempt: Attempt) => this._attempt(options, send, attempt);
     try {
-      this._answer = await (options.stream && !this._raw ? this._streams(bound, attempted) : bound.call(attempted));
+      this._answer = await (options.stream && !this._raw
+        ? this._streams(bound, attempted)
+        : this._whole(bound, attempted));
       return this._answer._props;
     } catch (error) {
       throw this._theirs(error, bound._signal);
@@ -153,6 +155,14 @@ export class Request implements Meter {
     return this._raw ? new Answer(_props, false) : new Answer(_props, true, await this._parse(this._client, _props));
   }
 
+  /** An answer that is read whole; `traceOf` knows the trace of what the caller gets. */
+  private async _whole(bound: Bound, attempted: (attempt: Attempt) => Promise<Answer>): Promise<Answer> {
+    const result = await bound.execute(attempted);
+    const answer = result.unpack();
+    attach(answer._isRead ? answer._value : answer._props.response, result.trace);
+    return answer;
+  }
+
   /** A stream of the SDK's class whose items come from a call: it is there once its first content is. */
   private async _streams(bound: Bound, attempted: (attempt: Attempt) => Promise<Answer>): Promise<Answer> {
     let answer: Answer | undefined;
@@ -164,15 +174,20 @@ export class Request implements Meter {
     const { _props, _value } = answer as unknown as Answer;
     const controller = new AbortController();
     controller.signal.addEventListener("abort", () => items.cancel("its controller was aborted"));
+    const told = (result: IteratorResult<unknown>): IteratorResult<unknown> => {
+      if (result.done && items.trace) attach(stream, items.trace);
+      return result;
+    };
+    const theirs = (error: unknown): never => {
+      throw this._theirs(error, bound._signal);
+    };
     const iterator = (): AsyncIterator<unknown> => {
       items[Symbol.asyncIterator]();
-      const theirs = (error: unknown): never => {
-        throw this._theirs(error, bound._signal);
-      };
-      return { next: () => items.next().catch(theirs), return: () => items.return() };
+      return { next: () => items.next().then(told, theirs), return: () => items.return() };
     };
-    const { constructor: Stream } = _value as { constructor: unknown };
-    return new Answer(_props, true, new (Stream as StreamClass)(iterator, controller, this._client));
+    const { constructor: Stream } = _value as { constructor: StreamClass };
+    const stream = new Stream(iterator, controller, this._client);
+    return new Answer(_props, true, stream);
   }
 
   /** What was sent beside the request of the attempt. */

@@ -65,13 +65,23 @@ export class RetryStream<T> implements AsyncIterableIterator<T, undefined> {
 
   /** The items as a `ReadableStream`, each read from the source when it is asked for. */
   toReadableStream(): ReadableStream<T> {
+    return this._readable(() => {});
+  }
+
+  /** @internal The same; told of the error that it ends with. */
+  _readable(broken: (error: unknown) => void): ReadableStream<T> {
     this._take();
     return new ReadableStream<T>(
       {
         pull: async (controller) => {
-          const { done, value } = await this.next();
-          if (done) controller.close();
-          else controller.enqueue(value);
+          try {
+            const { done, value } = await this.next();
+            if (done) controller.close();
+            else controller.enqueue(value);
+          } catch (error) {
+            broken(error);
+            throw error;
+          }
         },
         cancel: () => this.cancel(),
       },

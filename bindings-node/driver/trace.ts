@@ -57,7 +57,7 @@ export function attached(error: unknown): Trace | undefined {
   return traces.get(error as object);
 }
 
-/** The trace of the call that threw this, looked for along its causes and in its groups. */
+/** The trace of the call that threw this, looked for along its causes and in its groups; or of a wrapped client's answer. */
 export function traceOf(error: unknown): Trace | undefined {
   return chainOf(error).map(attached).find(Boolean);
 }

@@ -1,7 +1,7 @@
 /** What an attempt used, read from its result where clients keep it. Unknown stays unknown, never zero. */
 import { first, type Path, paths } from "./reading.js";
 
-// OpenAI chat; OpenAI responses and Anthropic; Gemini; Bedrock; the AI SDK.
+// OpenAI chat; OpenAI responses, Anthropic and LangChain; Gemini; Bedrock; the AI SDK.
 const INPUT = paths("prompt_tokens input_tokens promptTokenCount inputTokens inputTokens.total");
 const OUTPUT = paths("completion_tokens output_tokens candidatesTokenCount outputTokens outputTokens.total");
 const HOLDERS = paths("usage usageMetadata");
@@ -9,9 +9,10 @@ const HOLDERS = paths("usage usageMetadata");
 const THOUGHTS = paths("thoughtsTokenCount");
 // What came from a cache, or went into one: within the tokens read, or beside them.
 const CACHED_WITHIN = paths(
-  "prompt_tokens_details.cached_tokens input_tokens_details.cached_tokens cachedContentTokenCount inputTokens.cacheRead",
+  "prompt_tokens_details.cached_tokens input_tokens_details.cached_tokens cachedContentTokenCount inputTokens.cacheRead " +
+    "input_token_details.cache_read",
 );
-const KEPT_WITHIN = paths("inputTokens.cacheWrite");
+const KEPT_WITHIN = paths("inputTokens.cacheWrite input_token_details.cache_creation");
 const CACHED_BESIDE = paths("cache_read_input_tokens cacheReadInputTokens");
 const KEPT_BESIDE = paths("cache_creation_input_tokens cacheWriteInputTokens");
 

@@ -28,8 +28,8 @@ const wrapped = /* @__PURE__ */ new WeakSet<object>();
  * a preset, or fields. Its own retries are off. What derives from it (`withOptions`, `beta`, resources, pages) is wrapped
  * as well and refuses `maxRetries`, but for 0, which means one attempt. An attempt ends at its timeout, and at the
  * client's own where that was chosen and is shorter. A body is read within its attempt, unless `asResponse()` takes it
- * as it comes; one that can be sent once makes one attempt. When a call gives up it throws the SDK's own error, and
- * `traceOf` has its trace.
+ * as it comes; one that can be sent once makes one attempt. When a call gives up it throws the SDK's own error.
+ * `traceOf` has the trace of that error, of an answer, and of a stream that was read to its end.
  *
  * Throws `ConfigError` for a client that is not known or wrapped already, and for an SDK out of range.
  *

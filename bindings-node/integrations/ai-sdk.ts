@@ -1,18 +1,7 @@
 /** The Vercel AI SDK: several language models as one, under a policy. */
-import {
-  type Attempt,
-  Bound,
-  type CallOptions,
-  ConfigError,
-  metered,
-  Policy,
-  type PolicyFields,
-  type PresetName,
-  type Prices,
-  pricedUsage,
-  retryStream,
-  varied,
-} from "reprieve";
+import { type Attempt, type Bound, ConfigError, retryStream, StreamError } from "reprieve";
+import { type Chain, type ChainOptions, chainOf, counted, type PolicyLike } from "./chain.js";
+
 /** A language model of the AI SDK, of any version of its interface: `ai` 5, 6 and 7 have V2, V3 and V4. */
 export interface LanguageModel {
   readonly specificationVersion: string;
@@ -23,10 +12,8 @@ export interface LanguageModel {
   doStream(options: never): PromiseLike<unknown>;
 }
 
-/** What `resilient` takes beside a policy: the options of its calls, and what models need. */
-export interface ResilientOptions extends Omit<CallOptions, "targets" | "traceId" | "idempotencyKey"> {
-  /** What a million tokens of a model cost, by its `modelId`: receipts, results and runs then have a cost. */
-  prices?: Prices | undefined;
+/** What `resilient` takes beside a policy. */
+export interface ResilientOptions extends ChainOptions {
   /** Sends the call's idempotency key, one for all its attempts, as `Idempotency-Key` or a header of another name. */
   idempotency?: boolean | string | undefined;
 }
@@ -57,21 +44,15 @@ interface Model extends LanguageModel {
  */
 export function resilient<M extends LanguageModel>(
   models: M | readonly M[],
-  policy?: Bound | PolicyFields | PresetName,
+  policy?: PolicyLike,
   options: ResilientOptions = {},
 ): M {
-  const { prices, idempotency, ...rest } = options;
+  const { idempotency, ...rest } = options;
   const all = [models].flat() as unknown as Model[];
   for (const [i, model] of all.entries()) refuseOther(`models[${i}]`, model);
-  const [first] = all;
-  if (!first) throw new ConfigError("models", "an empty list", "a language model, or a list of them");
-  const owner = chained(policy, all).bind(rest);
-  const chain: Chain = {
-    owner,
-    models: new Map(owner.policy.targets.map((id, i) => [id, all[i] as Model])),
-    prices,
-    header: idempotency === true ? "Idempotency-Key" : idempotency || undefined,
-  };
+  const chain = chainOf(all, ({ modelId }) => modelId, policy, rest);
+  const header = idempotency === true ? "Idempotency-Key" : idempotency || undefined;
+  const [first] = all as [Model];
   const made = {
     specificationVersion: first.specificationVersion,
     provider: first.provider,
@@ -79,18 +60,10 @@ export function resilient<M extends LanguageModel>(
     get supportedUrls() {
       return all.length === 1 ? first.supportedUrls : commonUrls(all);
     },
-    doGenerate: (asked: Asked) => new Asking(chain, asked).generate(),
-    doStream: (asked: Asked) => new Asking(chain, asked).stream(),
+    doGenerate: (asked: Asked) => new Asking(chain, asked, header).generate(),
+    doStream: (asked: Asked) => new Asking(chain, asked, header).stream(),
   };
   return made as unknown as M;
-}
-
-/** The models of a policy's targets, and what their calls need. */
-interface Chain {
-  readonly owner: Bound;
-  readonly models: ReadonlyMap<string, Model>;
-  readonly prices: Prices | undefined;
-  readonly header: string | undefined;
 }
 
 /** One call. */
@@ -99,11 +72,16 @@ class Asking {
   private readonly bound: Bound;
 
   constructor(
-    private readonly chain: Chain,
+    private readonly chain: Chain<Model>,
     private readonly asked: Asked,
+    private readonly header: string | undefined,
   ) {
-    const usage = (answer: unknown) => pricedUsage(answer, chain.prices, this.latest?.modelId);
-    this.bound = metered(chain.owner, { usage }, asked.abortSignal);
+    this.bound = counted(
+      chain,
+      (answer) => answer,
+      () => this.latest?.modelId,
+      asked.abortSignal,
+    );
   }
 
   async generate(): Promise<object> {
@@ -130,12 +108,12 @@ class Asking {
   }
 
   private model({ target }: Attempt): Model {
-    this.latest = this.chain.models.get(target) as Model;
+    this.latest = this.chain.of(target);
     return this.latest;
   }
 
   private given(attempt: Attempt): object {
-    const { header } = this.chain;
+    const { header } = this;
     const headers = header ? { [header]: attempt.idempotencyKey, ...this.asked.headers } : this.asked.headers;
     return { ...this.asked, headers, abortSignal: attempt.signal };
   }
@@ -163,10 +141,7 @@ function read(stream: ReadableStream<Part>): AsyncIterable<Part> {
     const { done, value } = await reader.read();
     if (value?.type === "error") throw value.error;
     if (value?.type === "finish" && isCut(value.finishReason)) {
-      throw Object.assign(new Error("the stream ended without a finish reason"), {
-        status: 200,
-        code: "eof_without_finish",
-      });
+      throw new StreamError("the stream ended without a finish reason", "eof_without_finish");
     }
     return done ? { done, value: undefined } : { done: false, value };
   };
@@ -181,30 +156,6 @@ function read(stream: ReadableStream<Part>): AsyncIterable<Part> {
 function isCut(reason: unknown): boolean {
   const { unified, raw } = (Object(reason) === reason ? reason : {}) as { unified?: string; raw?: string };
   return reason === "unknown" || (unified === "other" && raw === undefined);
-}
-
-/** The policy, with the models as its targets. */
-function chained(policy: Bound | PolicyFields | PresetName | undefined, all: readonly Model[]): Bound {
-  const fields = typeof policy === "object" && !(policy instanceof Bound) ? policy : {};
-  const owner =
-    policy instanceof Bound ? policy : typeof policy === "string" ? Policy.preset(policy) : new Policy(fields);
-  const { mode } = owner.policy.toJSON().stream as { mode?: string };
-  if (mode === "restart" || mode === "resume") {
-    throw new ConfigError(
-      "stream.mode",
-      `"${mode}"`,
-      '"before_first_item" or "buffered": the parts of a stream keep their type',
-    );
-  }
-  const { targets } = owner.policy;
-  if (targets.length === all.length) return owner;
-  if (targets.length > 1) {
-    const allowed = `a model for each target of the policy (${targets}), or a policy without targets`;
-    throw new ConfigError("models", `${all.length} of them`, allowed);
-  }
-  const names = all.map(({ modelId }) => modelId);
-  const ids = names.map((name, i) => (names.indexOf(name) === i ? name : `${all[i]?.provider}:${name}:${i + 1}`));
-  return varied(owner, { targets: ids.map((id) => ({ id })) });
 }
 
 function refuseOther(field: string, model: Model): void {

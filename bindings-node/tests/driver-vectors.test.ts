@@ -9,13 +9,17 @@ import type { Engine, EngineCall } from "../driver/engine.js";
 import {
   type Action,
   type Attempt,
+  type Bound,
   Call,
+  Discard,
   Failure,
   Guards,
   type Handle,
   MisuseError,
   Policy,
+  type RetryStream,
   Run,
+  retryStream,
   setEngine,
 } from "../driver/index.js";
 import { look } from "../driver/timers.js";
@@ -47,12 +51,9 @@ function unplayable(one: Case, late: boolean): string | undefined {
   if (one.options?.repairs || one.options?.client) return "repairs are not driven yet";
   const steps: { do: Case; at: string; expect?: any }[] = one.steps;
   const words = steps.map((step) => verb(step.do)[0]);
-  if (
-    words.includes("first_item") ||
-    steps.some(({ do: what }) => what.delivered || what.delivering || what.success?.delivered)
-  ) {
-    return "streams are not driven yet";
-  }
+  const streams = isStream(one);
+  if (streams && words.includes("snapshot")) return "a stream under way is not written down";
+  if (streams && late) return "the call of a stream is made before its first attempt";
   if (steps.some(({ do: what }) => what.usage)) return "a function that throws reports no usage";
   if (standsStill(steps)) return "a driver does not stand still between a wait of zero and its begin";
   if (words[0] === "snapshot") return "a handle's call has begun";
@@ -74,6 +75,13 @@ function unplayable(one: Case, late: boolean): string | undefined {
   }
   if (steps.some(({ expect }) => expect?.retry?.reason === "too_early")) return "only a handle wakes a call early";
   return undefined;
+}
+
+/** Items are spoken of: the case is played as a stream. */
+function isStream({ steps }: Case): boolean {
+  return steps.some(
+    ({ do: what }: Case) => what === "first_item" || what.delivered || what.delivering || what.success?.delivered,
+  );
 }
 
 /** Something happens to a call that was told not to wait, before it begins. */
@@ -114,15 +122,69 @@ interface Lane {
   told: unknown[];
   started: boolean;
   handle?: Handle<unknown>;
+  stream?: Streamed;
   native?: EngineCall;
   /** Every attempt by its number, and how to end it. */
   readonly made: Map<number, { attempt: Attempt; resolve(value: unknown): void; reject(error: unknown): void }>;
   restored?: Call;
 }
 
+/** A stream whose source says what a case wants, and a consumer that takes whatever comes. */
+class Streamed {
+  /** Items that the consumer has had, since the last discard. */
+  got = 0;
+  private source: { ask?: (result: IteratorResult<string> | Promise<never>) => void; left: number } = { left: 0 };
+  private readonly stream: RetryStream<unknown>;
+
+  constructor(bound: Bound) {
+    this.stream = retryStream<unknown>(() => {
+      this.source = { left: 0 };
+      return { [Symbol.asyncIterator]: () => ({ next: () => this.next() }) };
+    }, bound);
+    void this.consume();
+  }
+
+  /** The source has so many more items. */
+  give(items: number): void {
+    this.source.left += items;
+    this.serve();
+  }
+
+  settle(result: IteratorResult<string> | Promise<never>): void {
+    this.source.ask?.(result);
+  }
+
+  cancel(): void {
+    this.stream.cancel();
+  }
+
+  private next(): Promise<IteratorResult<string>> {
+    return new Promise((resolve) => {
+      this.source.ask = resolve;
+      this.serve();
+    });
+  }
+
+  private serve(): void {
+    const { ask, left } = this.source;
+    if (!ask || left <= 0) return;
+    this.source = { left: left - 1 };
+    ask({ done: false, value: "item" });
+  }
+
+  private async consume(): Promise<void> {
+    try {
+      for await (const item of this.stream) this.got = item instanceof Discard ? 0 : this.got + 1;
+    } catch {
+      // How the call ends is asked of the machine.
+    }
+  }
+}
+
 class World {
   private readonly guards: Guards | undefined;
   private readonly run: Run | undefined;
+  private readonly streams: boolean;
   private readonly parked = new Map<string, Lane>();
   private lane: Lane;
   private name = "";
@@ -138,6 +200,7 @@ class World {
     now = 0;
     setEngine(() => overheard(engine, () => this.lane));
     this.guards = one.guards ? new Guards() : undefined;
+    this.streams = isStream(one);
     const { estimate_tokens: estimateTokens, estimate_cost: estimateCost, ...run } = one.run ?? {};
     this.run = one.run ? new Run({ ...run, estimateTokens, estimateCost }) : undefined;
     this.lane = this.fresh(one);
@@ -153,7 +216,7 @@ class World {
         throw new Differs(`step ${i} at ${at}, ${JSON.stringify(what)}: ${(error as Error).message}`);
       }
     }
-    for (const lane of [this.lane, ...this.parked.values()]) lane.handle?.cancel();
+    for (const lane of [this.lane, ...this.parked.values()]) (lane.handle ?? lane.stream)?.cancel();
     await turn();
   }
 
@@ -177,8 +240,12 @@ class World {
         if (lane.restored) return wire(() => lane.restored?.cancel(now));
         if (!lane.started) this.start(lane, AbortSignal.abort());
         lane.handle?.cancel();
+        lane.stream?.cancel();
         await turn();
         return lane.told.shift();
+      case "first_item":
+        lane.stream?.give(1);
+        return turn();
       case "call":
         return this.change(body);
       case "snapshot":
@@ -223,16 +290,23 @@ class World {
   private async outcome(lane: Lane, what: Case, word: string): Promise<unknown> {
     const { success, failure, evidence, retry_if: retryIf, backoff } = what;
     if (lane.restored) return wire(() => lane.restored?.onOutcome(now, lane.restored.attempts, toWire(what)));
+    if (lane.stream) {
+      lane.stream.give((what.delivered ?? success?.delivered ?? 0) - lane.stream.got);
+      await turn();
+    }
     const made = lane.made.get(what.attempt ?? Math.max(...lane.made.keys()));
     // A superseded attempt was abandoned: what comes of it is dropped.
     const late = made?.attempt._over && lane.told.length === 0;
     if (word === "success") {
       made?.resolve(success);
+      lane.stream?.settle({ done: true, value: undefined });
     } else {
       const holds = lane.policy._native;
       const said = failure ?? JSON.parse(this.engine.classify(JSON.stringify(evidence), holds));
       this.said = { failure: new Failure(said), retryIf, backoff };
-      made?.reject(said.kind === "cancelled" ? new DOMException("", "AbortError") : new Error(said.message));
+      const error = said.kind === "cancelled" ? new DOMException("", "AbortError") : new Error(said.message);
+      made?.reject(error);
+      lane.stream?.settle(Promise.reject(error));
     }
     await turn();
     return late && lane.told.length === 0 ? "ignored" : lane.told.shift();
@@ -251,6 +325,10 @@ class World {
       backoff: () => this.said.backoff,
       signal,
     });
+    if (this.streams) {
+      lane.stream = new Streamed(bound);
+      return;
+    }
     const fn = (attempt: Attempt): Promise<unknown> =>
       new Promise((resolve, reject) => {
         lane.made.set(attempt.number, { attempt, resolve, reject });

@@ -155,7 +155,7 @@ impl Call {
     /// The last classified failure.
     #[getter]
     fn failure(&self) -> Option<crate::failure::Failure> {
-        self.call.last_failure().cloned().map(crate::failure::Failure)
+        self.call.last_failure().cloned().map(Into::into)
     }
 
     #[getter]

@@ -1,6 +1,7 @@
 //! Failures, evidence and the small functions of the core that Python hands on.
 
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
 use reprieve::trace::Masks;
 use reprieve::{Evidence, Kind, Span};
 
@@ -9,101 +10,142 @@ use crate::policy::Policy;
 
 /// One classified failure.
 #[pyclass(frozen, module = "reprieve", eq)]
-#[derive(PartialEq)]
-pub struct Failure(pub reprieve::Failure);
+pub struct Failure {
+    pub what: reprieve::Failure,
+    /// What the attempt raised.
+    error: Option<Py<PyAny>>,
+    /// What the attempt answered, and `check` refused.
+    value: Option<Py<PyAny>>,
+}
+
+impl From<reprieve::Failure> for Failure {
+    fn from(failure: reprieve::Failure) -> Failure {
+        Failure { what: failure, error: None, value: None }
+    }
+}
+
+/// What it is, not where it came from.
+impl PartialEq for Failure {
+    fn eq(&self, other: &Failure) -> bool {
+        self.what == other.what
+    }
+}
 
 #[pymethods]
 impl Failure {
+    /// The same, with what it came from.
+    fn of(&self, error: Option<Py<PyAny>>, value: Option<Py<PyAny>>) -> Failure {
+        Failure { what: self.what.clone(), error, value }
+    }
+
+    /// What the attempt raised; there for a `repair`, and nowhere else.
+    #[getter]
+    fn error(&self) -> Option<&Py<PyAny>> {
+        self.error.as_ref()
+    }
+
+    /// What the attempt answered and `check` refused; there for a `repair`, and nowhere else.
+    #[getter]
+    fn value(&self) -> Option<&Py<PyAny>> {
+        self.value.as_ref()
+    }
+
+    /// An exception leads to frames, and they may lead back here.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.error)?;
+        visit.call(&self.value)
+    }
+
     /// What it is, such as `rate_limit`.
     #[getter]
     fn kind(&self) -> &'static str {
-        self.0.kind.name()
+        self.what.kind.name()
     }
 
     /// `retriable`, `need_human`, `fatal` or `control`.
     #[getter]
     fn category(&self) -> &'static str {
-        self.0.category().name()
+        self.what.category().name()
     }
 
     /// The provider's own code.
     #[getter]
     fn code(&self) -> Option<&str> {
-        self.0.code.as_deref()
+        self.what.code.as_deref()
     }
 
     /// The provider's message, at most 8 KiB.
     #[getter]
     fn message(&self) -> Option<&str> {
-        self.0.message.as_deref()
+        self.what.message.as_deref()
     }
 
     /// How long the server asked to wait, in seconds.
     #[getter]
     fn retry_after(&self) -> Option<f64> {
-        self.0.retry_after.map(Span::as_secs_f64)
+        self.what.retry_after.map(Span::as_secs_f64)
     }
 
     /// Where that was found: `header`, `body`, `message` or `reset`.
     #[getter]
     fn retry_after_source(&self) -> Option<&'static str> {
-        self.0.retry_after_source.map(reprieve::RetryAfterSource::name)
+        self.what.retry_after_source.map(reprieve::RetryAfterSource::name)
     }
 
     /// Which rule decided the kind.
     #[getter]
     fn decided_by(&self) -> &'static str {
-        self.0.decided_by.name()
+        self.what.decided_by.name()
     }
 
     /// Trying again may help.
     #[getter]
     fn retriable(&self) -> bool {
-        self.0.retriable()
+        self.what.retriable()
     }
 
     /// It speaks against the service.
     #[getter]
     fn service_fault(&self) -> bool {
-        self.0.service_fault()
+        self.what.service_fault()
     }
 
     /// A person has to look at it.
     #[getter]
     fn alert(&self) -> bool {
-        self.0.alert()
+        self.what.alert()
     }
 
     /// The request may have had an effect on the server.
     #[getter]
     fn may_have_executed(&self) -> bool {
-        self.0.may_have_executed
+        self.what.may_have_executed
     }
 
     /// The server said not to repeat.
     #[getter]
     fn retry_forbidden(&self) -> bool {
-        self.0.retry_forbidden
+        self.what.retry_forbidden
     }
 
     /// A failure that somebody else classified, from JSON with at least `kind`.
     #[staticmethod]
     fn from_json(py: Python<'_>, json: &str) -> PyResult<Failure> {
         let read = reprieve::Failure::from_json(json);
-        read.map(Failure).map_err(|e| error(py, "ConfigError", ("failure", json, e.why)))
+        read.map(Failure::from).map_err(|e| error(py, "ConfigError", ("failure", json, e.why)))
     }
 
     /// The failure as JSON, as an outcome takes it.
     fn to_json(&self) -> String {
-        self.0.to_json()
+        self.what.to_json()
     }
 
     fn __str__(&self) -> String {
-        self.0.to_string()
+        self.what.to_string()
     }
 
     fn __repr__(&self) -> String {
-        format!("<Failure {}>", self.0)
+        format!("<Failure {}>", self.what)
     }
 }
 
@@ -113,7 +155,7 @@ impl Failure {
 pub fn classify(py: Python<'_>, evidence: &str, policy: Option<&Bound<'_, Policy>>) -> PyResult<Failure> {
     let read = Evidence::from_json(evidence).map_err(|e| error(py, "ConfigError", ("evidence", evidence, e.why)))?;
     let rules = policy.map_or(&[][..], |policy| &policy.get().0.rules);
-    Ok(Failure(reprieve::failure::classify(&read, rules)))
+    Ok(reprieve::failure::classify(&read, rules).into())
 }
 
 /// Every kind with its category, whether it is the service's fault, and whether it raises an alert.
@@ -142,7 +184,6 @@ pub fn stream_finishes(event: &str) -> bool {
 
 /// A timeline of records, for people.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "as PyO3 hands it over")]
 pub fn timeline(trace_id: &str, lines: Vec<String>) -> String {
     reprieve::trace::timeline(trace_id, lines)
 }

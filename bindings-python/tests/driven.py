@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -64,7 +65,12 @@ class Lane:
             "backoff": self._backoff if "backoff" in beside else None,
             "cancel": self._event if "cancel" in words else None,
         }
-        self._bound = policy.bind(seed=seed, guards=world.guards, run=world.run, **functions, **ids)
+        ids, client = dict(ids), ids.get("client")
+        repairs, _ = ids.pop("repairs", ()), ids.pop("client", None)
+        functions["repair"] = dict.fromkeys(repairs, self._repair) or None
+        bound = policy.bind(seed=seed, guards=world.guards, run=world.run, **functions, **ids)
+        self._bound = Bound(policy, replace(bound._options, client=client))
+        self.repaired: list[str] = []
         self._thread = threading.Thread(target=self._main, daemon=True)
         self._go, self._back, self._started = (threading.Semaphore(0) for _ in range(3))
         self._handle: reprieve.Handle[Any] | None = None
@@ -227,6 +233,9 @@ class Lane:
             with self._another():
                 await Policy.preset("single").call(self._raise_async)
         return self._outcome()
+
+    def _repair(self, request: dict[str, Any], failure: Failure) -> None:
+        self.repaired.append(failure.kind)
 
     def _attempted(self) -> None:
         self._attempts += 1

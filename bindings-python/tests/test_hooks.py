@@ -195,3 +195,10 @@ def test_is_retriable_asks_policy_and_classify() -> None:
     assert not policy.is_retriable(KeyboardInterrupt())
     assert policy.bind(classify=lambda e: "rate_limit").is_retriable(Odd())
     assert not policy.is_retriable(Status(500, x_should_retry="false"))
+
+
+def test_what_a_call_has_retried_is_not_retriable() -> None:
+    error = at_once().execute(fails(9)).error
+    assert error is not None
+    assert not Policy().is_retriable(error)
+    assert Policy(nested="independent").is_retriable(error)

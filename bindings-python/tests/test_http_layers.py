@@ -351,6 +351,7 @@ class TestBadInput:
             (Policy.preset("llm"), {}, "targets"),
             (Policy(stream={"mode": "restart"}), {}, "stream.mode"),
             (Policy(stream={"mode": "resume"}), {}, "stream.mode"),
+            (Policy(hedge={"after": 1}), {}, "hedge"),
             (Policy(), {"methods": "POST"}, "methods"),
             (Policy(), {"idempotency_header": 1}, "idempotency_header"),
             (Policy(), {"max_body": -1}, "max_body"),

@@ -62,8 +62,6 @@ def unplayable(case: Case, mode: Mode) -> str | None:
         return str(case["raw_only"])
     if "hedge" in (case.get("policy") or {}):
         return "attempts beside each other are played by test_vectors_hedge.py"
-    if {"repairs", "client"} & case.get("options", {}).keys():
-        return "repairs are not driven yet"
     steps = [(*verb(step["do"]), step) for step in case["steps"]]
     if any(word == "first_item" or _streams(step["do"]) for word, _, step in steps):
         return "streams are not driven yet"

@@ -50,13 +50,17 @@ def not_delay(case: Case) -> str | None:
 
 
 def classified(case: Case) -> None:
-    """What a call that fails with such an exception says of it."""
-    evidence = case["evidence"]
+    """What a call says that fails with such an exception, of its function or of the `check` of its answer."""
+    evidence = dict(case["evidence"])
+    in_check = evidence.pop("in_check", False)
     clock = Hands()
     clock.set(0, evidence.get("wall_now_ms", WALL))
     with hands(clock):
-        result = Policy(max_attempts=1, rules=case.get("rules", [])).execute(
-            _raises, raised_for({"evidence": evidence})
+        policy, error = Policy(max_attempts=1, rules=case.get("rules", [])), raised_for({"evidence": evidence})
+        result = (
+            policy.bind(check=lambda _: _raises(error)).execute(lambda: None)
+            if in_check
+            else policy.execute(_raises, error)
         )
     assert result.failure is not None
     check(case["expect"], json.loads(result.failure.to_json()))
@@ -70,6 +74,8 @@ def not_classified(case: Case) -> str | None:
         return "streams are not driven yet"
     if evidence.get("cancelled"):
         return "what is no `Exception` is never classified by a driver"
+    if evidence.get("error_types") == ["SyntaxError", "Error"]:
+        return "JavaScript's own error"
     if "os_code" in evidence:
         return "what has a code of the system has a type in Python, which speaks first"
     if evidence.keys() == {"provider_type"}:

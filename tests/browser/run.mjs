@@ -1,20 +1,21 @@
 /**
  * The package in a real Chromium: the vectors through the engine and under the driver, the identity scripts, and what a
- * page needs of it: a plain module, a worker, content security policies, no long task.
+ * page needs of it: a plain module, a worker, content security policies, no long task, streams of real clients.
  *
  *     node tests/browser/run.mjs [--identity FILE] [--only CHECK]
  *
  * Prints a line for each check, and for FILE (the scripts that `core/examples/identity.rs` wrote) the line with the hash.
- * Needs `npm ci` in `tests`, the wasm module built (`make wasm`) and a Chromium (`apt-get install chromium`). Exits with
- * 1 if a check fails.
+ * Needs `npm ci` in `tests`, the wasm module and the gateway built (`make wasm gateway`) and a Chromium (`apt-get install
+ * chromium`). Exits with 1 if a check fails.
  */
 import assert from "node:assert/strict";
 import { basename, dirname } from "node:path";
 import { parseArgs } from "node:util";
 
+import { openGateway } from "../drill/node/places.mjs";
 import { bundle } from "../js/bundle.mjs";
 import { deadline } from "../js/deadline.mjs";
-import { ROOT, TESTS } from "../js/paths.mjs";
+import { ROOT, TARGET, TESTS } from "../js/paths.mjs";
 import { launch } from "./chromium.mjs";
 import { serve } from "./server.mjs";
 import { forPages } from "./shims/plugin.mjs";
@@ -100,6 +101,21 @@ const checks = {
     }
   },
 
+  async streams(open) {
+    const gateway = await openGateway(`${TARGET}release/gateway`);
+    try {
+      const page = await open("streams");
+      await page.waitForFunction("globalThis.playStreams");
+      const { played, failures } = await page.evaluate((url) => globalThis.playStreams(url), gateway.url);
+      assert.equal(failures.length, 0, `\n${failures.join("\n")}`);
+      // What was asked for failed, as it was meant to; Chromium says so of each.
+      page.complaints = page.complaints.filter((said) => !/Failed to load resource|failed$/.test(said));
+      return `${played} cases, with fetch and both clients`;
+    } finally {
+      gateway.close();
+    }
+  },
+
   async vectors(open) {
     const page = await open("vectors");
     const results = await page.evaluate("runAll()");
@@ -121,7 +137,7 @@ deadline(300);
 const source = (name) => `tests/browser/pages/${name}.mjs`;
 const folders = {
   "/js/vectors/": await bundle("vectors", [source("vectors")], "browser", { plugins: [forPages] }),
-  "/js/pages/": await bundle("pages", ["csp", "worker", "identity"].map(source)),
+  "/js/pages/": await bundle("pages", ["csp", "worker", "identity", "streams"].map(source)),
   "/reprieve-wasm/": `${ROOT}bindings-wasm/dist/`,
   "/pages/": `${TESTS}browser/pages/`,
   "/tests/vectors/": `${TESTS}vectors/`,

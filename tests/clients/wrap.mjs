@@ -61,7 +61,9 @@ export async function suite(engine) {
         const { base, client, ask, count } = opened(QUICK, {}, { maxRetries: 7 });
         assert.ok(client instanceof Class && client !== base);
         assert.deepEqual([client.maxRetries, base.maxRetries], [0, 7]);
-        assert.equal(sdk.text(await ask("#[503,429,ok]")), TEXT);
+        const answer = await ask("#[503,429,ok]");
+        assert.equal(sdk.text(answer), TEXT);
+        assert.equal(traceOf(answer).ended.attempts, 3);
         assert.equal(await count(), 3);
         assert.equal(Object.keys(client).includes("makeRequest"), false);
       });
@@ -164,6 +166,7 @@ export async function suite(engine) {
         const stream = await ask("#[503,sse-cut=0,sse-error=0,sse-stall=0,ok]", { stream: true });
         assert.ok(stream.controller instanceof AbortController);
         assert.equal(await read(stream), TEXT);
+        assert.equal(traceOf(stream).ended.attempts, 5);
         assert.equal(await count(), 5);
         const messages = [{ role: "user", content: "#[sse-cut=0,503,ok]" }];
         assert.equal(await sdk.helper(client, { messages }), TEXT);

@@ -11,6 +11,7 @@
 from ._current import Attempt, current_attempt
 from ._errors import (
     AttemptTimeout,
+    BadOutput,
     BudgetExhausted,
     CallCancelled,
     CircuitOpen,
@@ -41,6 +42,7 @@ __all__ = [
     "AsyncStream",
     "Attempt",
     "AttemptTimeout",
+    "BadOutput",
     "Bound",
     "Breaker",
     "BudgetExhausted",

@@ -15,6 +15,7 @@ from . import _native, _on_asyncio
 from ._clock import clock
 from ._current import CURRENT, Attempt, Facts, current_attempt
 from ._race import race
+from ._request import Broken
 from ._session import Session, Started
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ async def adopt(
     coroutine: Coroutine[Any, Any, Any],
 ) -> Any:
     """Goes on with a plain function that has answered this coroutine when it was called first."""
-    session = Session(owner)
+    session = Session(owner, kwargs)
     answered = Answered(session.begin(), coroutine)
     return await go_on(session, function, args, kwargs or {}, answered=answered)
 
@@ -104,26 +105,31 @@ async def drive(
     """The loop. Answers the action that ended the call."""
     try:
         loop = backend()
+        if answered is None:
+            session.request.kwargs = kwargs
         action = answered.action if answered else _first(session, first) if first else session.begin()
         del first
         while True:
             if action.kind == "attempt" and _hedges(action, session, loop):
                 coroutine, answered = answered, None
                 try:
-                    action = await race(session, action, function, args, kwargs, coroutine and _answer(coroutine))
+                    action = await race(session, action, function, args, coroutine and _answer(coroutine))
                 finally:
                     if coroutine is not None:  # its attempt may have ended before it ran
                         coroutine.coroutine.close()
                     del coroutine
             elif action.kind == "attempt":
                 attempt = session.attempt(action)
-                awaited, answered = session.function(function) if answered is None else _answer(answered), None
+                awaited = session.function(function) if answered is None else _answer(answered)
+                whole, answered = session.asked(awaited, prepared=answered is not None), None
                 try:
-                    value = await loop.attempt(session, awaited, args, kwargs, attempt)
+                    value = await loop.attempt(session, whole, args, session.request.kwargs, attempt)
                 except TimedOut:
                     action = session.timed_out()
                 except Abandoned:
                     action = session.abandoned()
+                except Broken as broken:
+                    action = session.broken(broken)
                 except Exception as error:
                     if loop.cancelled(attempt):
                         raise
@@ -131,8 +137,7 @@ async def drive(
                 else:
                     action = session.succeeded(value)
             elif action.kind in ("retry", "fallback"):
-                await wait(loop, session, action.after or 0.0)
-                action = session.begin()
+                action = await between(loop, session, action)
             else:
                 return action
     except BaseException:
@@ -158,6 +163,22 @@ def _first(session: Session, first: Started) -> Action:
     return session.timed_out() if isinstance(first.error, TimedOut) else session.failed(first.error)
 
 
+async def between(loop: Any, session: Session, action: Action) -> Action:
+    """Between two attempts: repairs the request where that is to be done, and sleeps."""
+    if action.reason == "repair":
+        repair, failure = session.request.repair_async, session.repaired()
+        try:  # in the time that is left; what cancels the call cuts it
+            await loop.attempt(session, repair, (failure,), {}, session.between())
+        except (TimedOut, Abandoned):
+            return session.begin()
+        except Broken as broken:
+            return session.broken(broken)
+        finally:
+            del failure
+    await wait(loop, session, action.after or 0.0)
+    return session.begin()
+
+
 async def wait(loop: Any, session: Session, seconds: float) -> None:
     """Sleeps, until the wait is over or something wakes it."""
     if seconds > 0 and clock().virtual:
@@ -175,7 +196,7 @@ def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Ca
             return await run(owner, function, args, kwargs)
 
         return call_with_options
-    first = Facts.of_first(owner._native)
+    first = Facts.of_first(owner)
     timeout_ns = first.timeout_ns
     current, set_current, reset_current = CURRENT.get, CURRENT.set, CURRENT.reset
     fast_now, running_loop, current_task = _native.fast_now, _on_asyncio.running_loop, _on_asyncio.current_task

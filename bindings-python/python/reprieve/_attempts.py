@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import _aio, _driver
 from ._current import Attempt
+from ._errors import ConfigError
+from ._request import Broken
 from ._session import Session
 
 if TYPE_CHECKING:
@@ -21,8 +23,11 @@ if TYPE_CHECKING:
 class Attempts:
     """The attempts of one call. Iterate once."""
 
-    def __init__(self, owner: Caller) -> None:
+    def __init__(self, owner: Caller, request: dict[str, Any]) -> None:
+        if owner._options.check is not None:
+            raise ConfigError("check", "a function", "no place in attempts(), which sees no answer: raise in the block")
         self._owner = owner
+        self._request = request
         self._session: Session | None = None
         self._action: Action | None = None
 
@@ -30,11 +35,15 @@ class Attempts:
         session = self._begin()
         try:
             while (action := self._next(session)) is not None:
-                if action.kind == "attempt":
-                    yield LoopAttempt(self, session, action)
+                if action.kind != "attempt":
+                    self._action = _driver.go_on(session, action)
+                    continue
+                try:
+                    request = session.request.prepared(action.target or "")
+                except Broken as broken:
+                    self._action = session.broken(broken)
                 else:
-                    _driver.wait(session, action.after or 0.0)
-                    self._action = session.begin()
+                    yield LoopAttempt(self, session, action, request)
         except BaseException:
             session.stopped_outside()
             raise
@@ -45,11 +54,15 @@ class Attempts:
         session, loop = self._begin(), _aio.backend()
         try:
             while (action := self._next(session)) is not None:
-                if action.kind == "attempt":
-                    yield LoopAttempt(self, session, action)
+                if action.kind != "attempt":
+                    self._action = await _aio.between(loop, session, action)
+                    continue
+                try:
+                    request = await session.request.prepared_async(action.target or "")
+                except Broken as broken:
+                    self._action = session.broken(broken)
                 else:
-                    await _aio.wait(loop, session, action.after or 0.0)
-                    self._action = session.begin()
+                    yield LoopAttempt(self, session, action, request)
         except BaseException:
             session.stopped_outside()
             raise
@@ -59,7 +72,7 @@ class Attempts:
     def _begin(self) -> Session:
         if self._session is not None:
             raise RuntimeError("attempts() is one call: ask for new ones to make another")
-        self._session = session = Session(self._owner)
+        self._session = session = Session(self._owner, self._request)
         self._action = session.begin()
         return session
 
@@ -78,7 +91,7 @@ class Attempts:
 class LoopAttempt:
     """One attempt: enter it with `with`."""
 
-    def __init__(self, attempts: Attempts, session: Session, action: Action) -> None:
+    def __init__(self, attempts: Attempts, session: Session, action: Action, request: dict[str, Any]) -> None:
         self._attempts = attempts
         self._session = session
         self._action = action
@@ -88,6 +101,8 @@ class LoopAttempt:
         self.target = action.target or ""
         #: How long it may take, in seconds.
         self.timeout = action.timeout or 0.0
+        #: What `attempts()` was given, repaired and prepared for this attempt.
+        self.request = request
 
     def __enter__(self) -> Attempt:
         return self._session.attempt(self._action)

@@ -17,6 +17,7 @@ from ._clock import clock
 
 if TYPE_CHECKING:
     from ._guards import Run
+    from ._options import Caller
 
 
 class Ids:
@@ -58,9 +59,10 @@ class Facts(NamedTuple):
     run: Run | None = None
 
     @staticmethod
-    def of_first(policy: _native.Policy) -> Facts:
-        """Of the first attempt under this policy."""
-        is_last = policy.max_attempts_of_first == 1 and len(policy.targets) == 1
+    def of_first(owner: Caller) -> Facts:
+        """Of the first attempt for this caller."""
+        policy = owner._native
+        is_last = policy.max_attempts_of_first == 1 and len(policy.targets) == 1 and not owner._options.repair
         return Facts(1, policy.targets[0], policy.first_timeout_ns, is_last, policy.connect_timeout)
 
 
@@ -184,4 +186,4 @@ def current_attempt() -> Attempt | None:
     if frame is None:
         return None
     owner, began, ids = frame
-    return Attempt(Facts.of_first(owner._native), began).named(ids)
+    return Attempt(Facts.of_first(owner), began).named(ids)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import _aio
 from ._aio import Answered
 from ._clock import clock
+from ._request import Broken
 from ._session import Session, Started
 
 if TYPE_CHECKING:
@@ -53,28 +54,42 @@ def drive(
     """The loop. Answers the action that ended the call, or the coroutine that the function has answered instead of a
     value."""
     try:
+        session.request.kwargs = kwargs
         action = session.failed(first.error) if first else session.begin()
         del first
         while True:
             if action.kind == "attempt":
-                session.attempt(action)
+                attempt = session.attempt(action)
                 try:
-                    value = session.function(function)(*args, **kwargs)
-                except Exception as error:
-                    action = session.failed(error)
-                else:
+                    value = session.function(function)(*args, **session.request.prepared(attempt.target))
                     if inspect.iscoroutine(value):
                         session.hide()
                         return Answered(action, value)
+                    session.check(value)
+                except Broken as broken:
+                    action = session.broken(broken)
+                except Exception as error:
+                    action = session.failed(error)
+                else:
                     action = session.succeeded(value)
             elif action.kind in ("retry", "fallback"):
-                wait(session, action.after or 0.0)
-                action = session.begin()
+                action = go_on(session, action)
             else:
                 return action
     except BaseException:
         session.stopped_outside()
         raise
+
+
+def go_on(session: Session, action: Action) -> Action:
+    """Between two attempts: repairs the request where that is to be done, and sleeps."""
+    if action.reason == "repair":
+        try:
+            session.request.repair(session.repaired())
+        except Broken as broken:
+            return session.broken(broken)
+    wait(session, action.after or 0.0)
+    return session.begin()
 
 
 def wait(session: Session, seconds: float) -> None:

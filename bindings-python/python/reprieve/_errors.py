@@ -94,6 +94,15 @@ class CallCancelled(RetryError):
     """The call's cancel event was set, its handle or its run was cancelled."""
 
 
+class BadOutput(RetryError):
+    """`check` refused what the function answered, which is here as `value`; `failure` says what it was taken for. A
+    `check` that raises is heard in its own words instead."""
+
+    def __init__(self, message: str = "", *, value: Any = None, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.value = value
+
+
 class AttemptTimeout(RetryError, TimeoutError):
     """A coroutine's attempt took longer than its timeout and was cancelled, or a timer of a stream ran out."""
 

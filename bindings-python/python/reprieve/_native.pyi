@@ -151,6 +151,17 @@ class Policy:
 class Failure:
     """One classified failure."""
 
+    def of(self, error: BaseException | None, value: object) -> Failure:
+        """The same, with what it came from."""
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the attempt raised; there for a `repair`, and nowhere else."""
+
+    @property
+    def value(self) -> Any:
+        """What the attempt answered and `check` refused; there for a `repair`, and nowhere else."""
+
     @property
     def kind(self) -> Kind:
         """What it is, such as `rate_limit`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from . import _native
@@ -45,19 +45,28 @@ class Options:
     cancel: Event | None = None
     on_give_up: str | None = None
     unmask: Iterable[str] | None = None
+    check: Callable[[Any], object] | None = None
+    prepare: Callable[[dict[str, Any], str], object] | None = None
+    repair: Mapping[str, Callable[[dict[str, Any], Failure], object]] | None = None
+    #: What wrapping a client changed in it; not for `bind`.
+    client: str | None = None
 
     def over(self, policy: _native.Policy, given: CallOptions) -> Options:
         """These options with what is given over them, checked."""
-        known = {field.name for field in fields(Options)}
         for name, value in given.items():
-            if name not in known:
-                raise ConfigError(name, value, f"no such option; the options are {', '.join(sorted(known))}")
+            if name not in _CHECKS:
+                raise ConfigError(name, value, f"no such option; the options are {', '.join(sorted(_CHECKS))}")
             if value is not None and (allowed := _CHECKS[name](value)):
                 raise ConfigError(name, repr(value), allowed)
-        merged = replace(self, **given)
+        for kind in given.get("repair") or ():
+            if kind not in REPAIRABLE:
+                raise ConfigError(f"repair.{kind}", "a function", f"a kind of failure: {', '.join(REPAIRABLE)}")
+        merged = replace(self, **cast("dict[str, Any]", given))
         for target in merged.targets or ():
             if target not in policy.targets:
                 raise ConfigError(f"targets.{target}", "a function", f"a target of the policy: {policy.targets}")
+        if merged.repair is not None:
+            merged = replace(merged, repair=dict(merged.repair))
         if merged.unmask is not None:
             merged = replace(merged, unmask=tuple(merged.unmask))
             _native.mask("", list(merged.unmask or ()))
@@ -69,7 +78,21 @@ class Options:
         return all(getattr(self, name) is None for name in _NOT_PLAIN)
 
 
-_NOT_PLAIN = ("trace_id", "idempotency_key", "guards", "run", "sink", "on_event", "cancel", "targets")
+_NOT_PLAIN = (
+    "trace_id",
+    "idempotency_key",
+    "guards",
+    "run",
+    "sink",
+    "on_event",
+    "cancel",
+    "targets",
+    "check",
+    "prepare",
+)
+
+#: The kinds whose failure a changed request may mend: all but decisions to stop.
+REPAIRABLE = [kind for kind, category, _, _ in _native.kinds() if category != "control"]
 
 
 def _text(value: object) -> str | None:
@@ -94,6 +117,11 @@ def _targets(value: object) -> str | None:
     if not isinstance(value, Mapping) or not all(map(callable, cast("Mapping[str, object]", value).values())):
         return "a mapping from target id to function"
     return None
+
+
+def _repair(value: object) -> str | None:
+    ok = isinstance(value, Mapping) and all(map(callable, cast("Mapping[str, object]", value).values()))
+    return None if ok else "a mapping from kind of failure to function"
 
 
 def _sink(value: object) -> str | None:
@@ -133,4 +161,7 @@ _CHECKS: dict[str, Callable[[object], str | None]] = {
     "cancel": _cancel,
     "on_give_up": _give_up,
     "unmask": _names,
+    "check": _function,
+    "prepare": _function,
+    "repair": _repair,
 }

@@ -24,6 +24,7 @@ from ._reading import well_formed
 from ._result import Result
 from ._session import Session, classified
 from ._stream import AsyncStream, Stream
+from ._trace import trace_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -66,6 +67,13 @@ class Bound:
         - `backoff(failure, n)`: seconds to wait after the nth attempt on a target; capped, not jittered.
         - `targets`: the function for a target of the policy, by its id; the same arguments go to each.
         - `guards`, `run`: shared state. `cancel`: an event that ends waits, and attempts that are coroutines.
+        - `check(value)`: looks at an answer, and raises, or answers `False`, a kind or a `Failure`, where it is none.
+          Anything else is fine. What it raises is classified; what says nothing of itself is `invalid_output`.
+        - `prepare(request, target)`: adapts the keyword arguments to the target that an attempt is aimed at.
+        - `repair`: functions by kind of failure, `repair[kind](request, failure)`, that mend the keyword arguments for
+          the rest of the call. Each kind buys one attempt, at once and beside `max_attempts`. `failure.error` is what
+          the attempt raised, `failure.value` what `check` has refused.
+          Both get a copy to change, or answer another request. In coroutines' calls all three may be coroutines.
         - `sink`: a function or an open file that gets each record as a line of JSON; `on_event` gets event dicts.
         - `on_give_up`: `"original"` (the default) re-raises; `"wrapped"` raises `RetryExhausted` from it.
         - `unmask`: sets of data that records show as they are: ids, cards, phones, serials, keys, tokens, emails.
@@ -131,11 +139,9 @@ class Bound:
         end: Action | Answered | None = None
         try:
             end = _driver.drive(session, function, args, kwargs)
-            return (
-                _execute_async(session, function, args, kwargs, end)
-                if isinstance(end, Answered)
-                else session.result(end)
-            )
+            if isinstance(end, Answered):
+                return _execute_async(session, function, args, kwargs, end)
+            return session.result(end)
         finally:
             if not isinstance(end, Answered):
                 session.close()
@@ -202,8 +208,9 @@ class Bound:
         check_callable(function)
         return _stream.stream(self, function, args, kwargs)
 
-    def attempts(self) -> Attempts:
-        """Attempts for a loop, where a function is in the way: `for` or `async for`, and `with`.
+    def attempts(self, **request: Any) -> Attempts:
+        """Attempts for a loop, where a function is in the way: `for` or `async for`, and `with`. What is given here is
+        `attempt.request`, as `prepare` and `repair` change it.
 
         >>> from reprieve import Policy
         >>> for attempt in Policy().attempts():
@@ -212,11 +219,13 @@ class Bound:
         >>> value
         1
         """
-        return Attempts(self)
+        return Attempts(self, request)
 
     def is_retriable(self, error: BaseException) -> bool:
-        """Whether this policy would try again after such an error, attempts and time permitting."""
-        if not isinstance(error, Exception):
+        """Whether this policy would try again after such an error, attempts and time permitting: for what asks before
+        it retries, such as LangGraph's `RetryPolicy(retry_on=policy.is_retriable)`. What a call has retried already is
+        not, unless `nested` is `independent`: layers add up, and never multiply."""
+        if not isinstance(error, Exception) or (self._native.nested != "independent" and trace_of(error)):
             return False
         failure = classified(error, self)
         return self._native.retries(failure.kind) and not failure.retry_forbidden

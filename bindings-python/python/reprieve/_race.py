@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import _on_asyncio
 from ._clock import clock
 from ._current import CURRENT
+from ._request import Broken
 
 if TYPE_CHECKING:
     from ._current import Attempt
@@ -23,11 +24,11 @@ async def race(
     action: Action,
     function: Callable[..., Awaitable[Any]],
     args: tuple[Any, ...],
-    kwargs: dict[str, Any],
     first: Callable[..., Awaitable[Any]] | None = None,
 ) -> Action:
-    """Runs the attempt of this action, with `first` for its function, and those that join it. Answers what follows."""
-    running = Running(session, function, args, kwargs)
+    """Runs the attempt of this action, with `first` for its function, which is prepared, and those that join it. Answers
+    what follows."""
+    running = Running(session, function, args)
     stop = None if session.deaf else _on_asyncio.watch(session, running.woken)
     try:
         due = running.start(action, first)
@@ -55,17 +56,15 @@ async def race(
 class Running:
     """The tasks of the attempts in flight."""
 
-    def __init__(
-        self, session: Session, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
-        self._session, self._function, self._args, self._kwargs = session, function, args, kwargs
+    def __init__(self, session: Session, function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
+        self._session, self._function, self._args = session, function, args
         self.tasks: dict[asyncio.Task[Any], Attempt] = {}
 
     def start(self, action: Action, first: Callable[..., Awaitable[Any]] | None = None) -> int | None:
         """Starts an attempt; answers when another may join it, on the driver's clock."""
         made = self._session.beside(action)
-        function = first or self._session.function(self._function)
-        alone = _alone(self._session, made, function, self._args, self._kwargs)
+        whole = self._session.asked(first or self._session.function(self._function), prepared=first is not None)
+        alone = _alone(self._session, made, whole, self._args)
         self.tasks[asyncio.get_running_loop().create_task(alone)] = made
         return None if action.hedge_after_ns is None else made.began + action.hedge_after_ns
 
@@ -84,6 +83,8 @@ class Running:
                 return session.timed_out()
             if isinstance(error, Abandoned):
                 return session.abandoned()
+            if isinstance(error, Broken):
+                return session.broken(error)
             if isinstance(error, Exception):
                 return session.failed(error)
             raise error
@@ -129,13 +130,12 @@ class Running:
 async def _alone(
     session: Session,
     made: Attempt,
-    function: Callable[..., Awaitable[Any]],
+    whole: Callable[..., Awaitable[Any]],
     args: tuple[Any, ...],
-    kwargs: dict[str, Any],
 ) -> Any:
     """The attempt's task."""
     CURRENT.set(made)
-    return await _on_asyncio.attempt(session, function, args, kwargs, made, watched=False)
+    return await _on_asyncio.attempt(session, whole, args, session.request.kwargs, made, watched=False)
 
 
 def _left(due: int | None) -> float | None:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from . import _errors, _faults, _native
 from ._clock import clock
 from ._current import CURRENT, Attempt, Facts, Ids, current_attempt
-from ._errors import AttemptTimeout, ConfigError, RetryError, RetryExhausted, StreamError
+from ._errors import AttemptTimeout, BadOutput, ConfigError, RetryError, RetryExhausted, StreamError
 from ._evidence import evidence_of
 from ._guards import nanoseconds
 from ._reading import safely, well_formed
+from ._request import Broken, Request, checked, checked_async
 from ._result import Result
 from ._trace import Trace, attach, attached
 from ._usage import usage_of
@@ -40,8 +41,20 @@ class Session:
     #: Its attempts can run beside each other.
     hedges = True
 
-    def __init__(self, owner: Caller, *, recorded: bool = False, started: Started | None = None) -> None:
+    def __init__(
+        self,
+        owner: Caller,
+        kwargs: dict[str, Any] | None = None,
+        *,
+        recorded: bool = False,
+        started: Started | None = None,
+    ) -> None:
         self.options = owner._options
+        self.request = Request(owner._options, kwargs or {})
+        #: What `check` looks at, or has refused.
+        self._answer: Any = _NO_ANSWER
+        #: The function of the user's that ended the call by raising: `prepare` and the like.
+        self._broken: str | None = None
         self.policy = owner._native
         self.value: Any = None
         self.error: Exception | None = None
@@ -122,20 +135,64 @@ class Session:
         targets = self.options.targets
         return targets.get(self._attempt.target, function) if targets and self._attempt else function
 
+    def check(self, value: Any) -> None:
+        """Raises where `check` refuses the answer of a plain function."""
+        if self.options.check is not None:
+            self._answer = value
+            checked(self.options.check, value)
+
+    def asked(self, function: Callable[..., Awaitable[Any]], *, prepared: bool) -> Callable[..., Awaitable[Any]]:
+        """The coroutine function of an attempt, whose arguments are prepared and whose answer is checked inside of it:
+        that takes of its time, and ends when it is cut."""
+        prepares, check = self.options.prepare is not None and not prepared, self.options.check
+        if not prepares and check is None:
+            return function
+        target = self._attempt.target if self._attempt else ""
+
+        async def whole(*args: Any, **kwargs: Any) -> Any:
+            value = await function(*args, **(await self.request.prepared_async(target) if prepares else kwargs))
+            if check is not None:
+                self._answer = value
+                await checked_async(check, value)
+            return value
+
+        return whole
+
+    def between(self) -> Attempt:
+        """What bounds what is done between two attempts: the time that is left."""
+        call = self.call
+        return Attempt(Facts(call.attempts, "", call.time_left_ns, False, None, self.run), clock().now())
+
+    def repaired(self) -> Failure:
+        """The failure that the request is to be repaired after, with what it came from."""
+        assert self.call.failure is not None
+        return self.call.failure.of(self.error, self.value)
+
+    def broken(self, broken: Broken) -> Action:
+        """A function of the user's own has raised that the call cannot go on without: the call ends with that."""
+        before, self.error, self._broken = self.error, broken.error, broken.role
+        self.hide()
+        if broken.error.__context__ is None and before is not broken.error:
+            broken.error.__context__ = before
+        if self.call.state != "in_flight":
+            return self._told(self.call.cancel(clock().now()))
+        self.call.cancel(clock().now())
+        return self._outcome({"failure": {"kind": "cancelled", "message": f"{broken.role} raised"}})
+
     def succeeded(self, value: Any) -> Action:
         """The attempt under way has a value."""
         self.hide()
-        self.value, self.error = value, None
+        self.value, self.error, self._answer = value, None, _NO_ANSWER
         usage = usage_of(value) if self._recorded else None
         return self._outcome({"success": {}, "usage": usage} if usage else _SUCCESS)
 
     def failed(self, error: Exception) -> Action:
-        """The attempt under way raised."""
+        """The attempt under way raised, or the `check` of its answer did."""
         self.hide()
         self.error = error
         if self.cancelled():
             self.call.cancel(clock().now())
-        return self._outcome(self._outcome_of(error))
+        return self._outcome(self._outcome_of(error) | self._refused())
 
     def timed_out(self) -> Action:
         """The attempt under way was cancelled at its timeout, and has unwound."""
@@ -143,7 +200,7 @@ class Session:
         self.hide()
         message = f"attempt {self.number} took longer than {seconds:.3g} s"
         self.error = AttemptTimeout(message, attempts=self.number)
-        return self._outcome({"failure": {"kind": "timeout", "message": message}})
+        return self._outcome({"failure": {"kind": "timeout", "message": message}} | self._refused())
 
     def abandoned(self) -> Action:
         """The attempt under way was cancelled: by the run, the event or the handle, or from outside."""
@@ -199,6 +256,7 @@ class Session:
     def close(self) -> None:
         """Lets go of what would keep frames alive, and leaves the run."""
         self.error = None
+        self.value, self._answer = None, _NO_ANSWER
         self.hide()
         if self.run is not None:
             self.run._part(self.wake)
@@ -237,7 +295,7 @@ class Session:
             stopped.__cause__ = error
             attach(stopped, trace)
             return stopped
-        if isinstance(error, (AttemptTimeout, StreamError)):
+        if isinstance(error, (AttemptTimeout, BadOutput, StreamError)):
             vars(error).update(details, retries=max(0, self.call.attempts - 1))
         attach(error, trace)
         _add_note(error, note)
@@ -261,6 +319,7 @@ class Session:
     def _start(self, started: Started | None) -> Call:
         ids, options, outer = self._ids, self.options, self._outer
         names: dict[str, str | None] = {
+            **({"client": options.client} if options.client else {}),
             "trace_id": ids.trace_id,
             "idempotency_key": ids.idempotency_key,
             "scene": options.scene,
@@ -268,9 +327,9 @@ class Session:
             "outer_trace_id": outer.trace_id if outer else None,
         }
         named = as_json(names)
-        unmask = list(options.unmask or ())
+        unmask, repairs = list(options.unmask or ()), list(options.repair or ())
         if started is not None:
-            return _native.Call.started(self.policy, ids.seed, started.began, ids=named, unmask=unmask)
+            return _native.Call.started(self.policy, ids.seed, started.began, ids=named, unmask=unmask, repairs=repairs)
         if outer is not None and self.policy.nested == "refuse":
             raise ConfigError(
                 "nested", '"refuse"', f"no outer attempt; this call is inside attempt {outer.number} of a call"
@@ -285,6 +344,7 @@ class Session:
             recorded=self._recorded,
             heard=options.on_event is not None,
             unmask=unmask,
+            repairs=repairs,
         )
 
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
@@ -293,14 +353,18 @@ class Session:
 
     def _outcome_of(self, error: Exception) -> dict[str, Any]:
         """Evidence for the core; with functions of the user's own, the failure and what they say of it."""
-        evidence = self._evidence_of(error)
         options = self.options
-        if options.classify is None and options.retry_if is None and options.backoff is None:
-            return {"evidence": evidence}
-        failure = _native.classify(as_json(evidence), self.policy)
-        control = failure.category == "control"
-        if options.classify is not None and not control:
-            failure = _reclassified(options.classify, error, failure)
+        if isinstance(error, BadOutput) and error.value is self._answer and error.failure is not None:
+            failure = error.failure
+            control = failure.category == "control"
+        else:
+            evidence = self._evidence_of(error)
+            if options.classify is None and options.retry_if is None and options.backoff is None:
+                return {"evidence": evidence}
+            failure = _native.classify(as_json(evidence), self.policy)
+            control = failure.category == "control"
+            if options.classify is not None and not control:
+                failure = _reclassified(options.classify, error, failure)
         outcome: dict[str, Any] = {"failure": json.loads(failure.to_json())}
         if options.retry_if is not None and not control:
             answer = _asked("retry_if", _truth(options.retry_if), error, failure)
@@ -312,9 +376,18 @@ class Session:
                 outcome["backoff"] = wait
         return outcome
 
+    def _refused(self) -> dict[str, Any]:
+        """An answer that was refused is kept, and has used what it used."""
+        answer, self._answer = self._answer, _NO_ANSWER
+        self.value = None if answer is _NO_ANSWER else answer
+        usage = None if answer is _NO_ANSWER else usage_of(answer)
+        return {"usage": usage} if usage else {}
+
     def _evidence_of(self, error: Exception) -> dict[str, Any]:
         evidence = evidence_of(error, self._inner)
         evidence["wall_now_ms"] = clock().wall_ms()
+        if self._answer is not _NO_ANSWER:
+            evidence["in_check"] = True
         return evidence
 
     def _inner(self, error: BaseException) -> str | None:
@@ -342,6 +415,8 @@ class Session:
         count = self.call.attempts
         words = f"{count} attempt{'' if count == 1 else 's'} in {elapsed:.3g} s"
         note = f"reprieve: gave up after {words}: {action_words(action)} ({action.reason}); trace {trace.trace_id}"
+        if self._broken is not None:
+            note += f"; {self._broken} raised this"
         if failure is not None:
             note += f"; last failure {failure.kind}"
             if failure.kind == "unknown" and action.reason == "not_retryable":
@@ -354,6 +429,7 @@ class Session:
 
 
 _SUCCESS = '{"success":{}}'
+_NO_ANSWER = object()
 
 
 def classified(error: Exception, owner: Caller) -> Failure:

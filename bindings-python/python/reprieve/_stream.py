@@ -33,12 +33,17 @@ class Streamed:
 
     def begin(self, *, interrupted: bool) -> StreamSession:
         """Makes the session. `interrupted`: the driver can interrupt an attempt."""
-        self.session = StreamSession(self._owner, interrupted=interrupted)
+        self.session = StreamSession(self._owner, self._kwargs, interrupted=interrupted)
         return self.session
 
-    def run(self, session: StreamSession) -> Any:
+    def run(self, session: StreamSession, target: str) -> Any:
         """What the function of the attempt's target answers."""
-        return session.function(self._function)(*self._args, **self._kwargs)
+        return session.function(self._function)(*self._args, **session.request.prepared(target))
+
+    async def run_async(self, session: StreamSession, target: str) -> Any:
+        """The same, where `prepare` may be a coroutine function; what the function answers is not awaited here."""
+        request = await session.request.prepared_async(target)
+        return session.function(self._function)(*self._args, **request)
 
     def end(self) -> None:
         """Lets go of what the call needed."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import _aio
 from ._aio import Abandoned, TimedOut
 from ._current import CURRENT
+from ._request import Broken
 from ._stream_session import StreamAttempt, StreamSession
 from ._stream_source import Source
 
@@ -35,8 +36,7 @@ async def drive(call: Streamed) -> AsyncGenerator[Any, None]:
             if action.kind != "attempt":
                 if action.discard is not None:
                     yield session.discard(action.discard)
-                await _aio.wait(loop, session, action.after or 0.0)
-                action = session.begin()
+                action = await _aio.between(loop, session, action)
                 continue
             run = Running(loop, session, session.attempt(action))
             following = await run.open(call)
@@ -96,7 +96,7 @@ class Running:
         session, source = self.session, self.source
 
         async def run() -> None:
-            await source.aopen(call.run(session))
+            await source.aopen(await call.run_async(session, self.attempt.target))
             session.opened(client=source.client)
             while not session.reading.opens(await source.advance()):
                 self.attempt.heard()
@@ -104,6 +104,8 @@ class Running:
         try:
             with self._watch:
                 await self._visibly(run)
+        except Broken as broken:
+            return session.broken(broken)
         except Exception as error:
             return self.ended(error)
         return None

@@ -24,6 +24,8 @@ STARTS = frozenset({"message_start", "response.created"})
 PINGS = frozenset({"ping", "keepalive"})
 #: Types that are worth a look amid an answer.
 TELLING = STARTS | PINGS | {"error", "response.failed"}
+#: The type, and the field, of an event that openai's stream manager wraps; events that it makes of that one follow it.
+WRAPPER = "chunk"
 #: Where an event keeps what its answer used.
 ANSWERS = ((), ("message",), ("response",), ("chunk",))
 
@@ -47,7 +49,7 @@ class Reading:
 
     def opens(self, item: Any) -> bool:
         """Takes an item before the first content: whether it is that. Raises `StreamError` for an error."""
-        said = _said(item)
+        said = self._said(item)
         if said == "error":
             raise error_of(item)
         self.held.append(item)
@@ -73,14 +75,17 @@ class Reading:
         return kind not in PINGS
 
     def is_finished(self, items: Sequence[Any]) -> bool:
-        """Whether one of the last says that the answer is whole. Raises `StreamError` where it says that it failed."""
+        """Whether what follows the last content says that the answer is whole. Raises `StreamError` where it says that
+        it failed."""
+        finished = False
         for item in reversed(items[-LAST:]):
-            said = _said(item)
+            said = self._said(item)
             if said == "error":
                 raise error_of(item)
-            if said in ("end", "content_end"):
-                return True
-        return False
+            finished |= said in ("end", "content_end")
+            if said in ("content", "content_end"):
+                break
+        return finished
 
     def end(self, items: Sequence[Any]) -> None:
         """The source has no more than these. Raises `StreamError` where that is no whole answer."""
@@ -104,6 +109,12 @@ class Reading:
                 break
         return found or None
 
+    def _said(self, item: Any) -> str:
+        """What the core says of an item; what a manager makes of the event before says nothing more."""
+        opening = self._opening or self.held
+        wrapped = bool(opening) and _type(opening[0]) == WRAPPER
+        return "held" if wrapped and _type(item) != WRAPPER else _said(item)
+
 
 def error_of(event: Any) -> StreamError:
     """The exception that an error event stands for."""
@@ -115,7 +126,7 @@ def error_of(event: Any) -> StreamError:
 
 def json_of(item: Any) -> str | None:
     """A provider's event as JSON; `None` for what is none."""
-    item = get(item, "chunk") if _type(item) == "chunk" else item  # openai's stream managers wrap their events
+    item = get(item, WRAPPER) if _type(item) == WRAPPER else item
     try:
         if is_dict(item):
             from ._session import as_json

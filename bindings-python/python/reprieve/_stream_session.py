@@ -10,6 +10,7 @@ from . import _native
 from ._clock import clock
 from ._current import Attempt, Facts
 from ._errors import AttemptTimeout, StreamError
+from ._request import Broken
 from ._session import Session
 from ._stream_items import Reading, body_of
 from ._stream_timers import Limits, Timers
@@ -83,8 +84,8 @@ class Stalled(Exception):
 class StreamSession(Session):
     """One call. What its drivers do with an item, they ask here only until the first content."""
 
-    def __init__(self, owner: Caller, *, interrupted: bool) -> None:
-        super().__init__(owner, recorded=True)
+    def __init__(self, owner: Caller, kwargs: dict[str, Any], *, interrupted: bool) -> None:
+        super().__init__(owner, kwargs, recorded=True)
         self.limits = Limits(*self.policy.stream)
         self.buffered = self.limits.mode == "buffered"
         #: What the consumer has had, since the last `Discard`.
@@ -169,7 +170,10 @@ class StreamSession(Session):
         held = [] if self.reading.content else self.reading.held
         try:
             self.reading.end(held or self.items)
-        except StreamError as fault:
+            self.check([*self.items, *held])
+        except Broken as broken:
+            return self.broken(broken)
+        except Exception as fault:
             return self.failed(fault)
         self.got += held
         self.rest = self.got if self.buffered else held

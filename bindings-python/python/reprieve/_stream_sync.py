@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _driver
 from ._current import CURRENT
+from ._request import Broken
 from ._stream_session import StreamAttempt, StreamSession
 from ._stream_source import Source
 
@@ -37,8 +38,7 @@ def drive(call: Streamed) -> Generator[Any, None, None]:
             else:
                 if action.discard is not None:
                     yield session.discard(action.discard)
-                _driver.wait(session, action.after or 0.0)
-                action = session.begin()
+                action = _driver.go_on(session, action)
         if action.kind == "stop":
             raise session.give_up(action)
         yield from session.rest
@@ -55,7 +55,7 @@ def _open(call: Streamed, session: StreamSession, attempt: StreamAttempt, source
     reading, timers = session.reading, attempt.timers
 
     def run() -> Action | None:
-        source.open(call.run(session))
+        source.open(call.run(session, attempt.target))
         session.opened(client=source.client)
         timers.ask()
         while not reading.opens(source.advance()):
@@ -68,6 +68,8 @@ def _open(call: Streamed, session: StreamSession, attempt: StreamAttempt, source
 
     try:
         return _visibly(attempt, run)
+    except Broken as broken:
+        return session.broken(broken)
     except Exception as error:
         return session.ended(error)
 

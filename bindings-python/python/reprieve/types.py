@@ -11,7 +11,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
@@ -35,6 +35,7 @@ __all__ = [
     "KindFields",
     "PolicyFields",
     "PresetName",
+    "Request",
     "RetryAfterFields",
     "RetryAfterSource",
     "RetryBudgetFields",
@@ -296,6 +297,10 @@ class Writable(Protocol):
     def write(self, text: str, /) -> object: ...
 
 
+Request = Mapping[str, Any]
+"""The keyword arguments of a call, as `prepare` and `repair` change them."""
+
+
 class CallOptions(TypedDict, total=False):
     """Everything that `bind` takes. `None` takes a thing back."""
 
@@ -315,6 +320,9 @@ class CallOptions(TypedDict, total=False):
     cancel: Event | None
     on_give_up: Literal["original", "wrapped"] | None
     unmask: Iterable[str] | None
+    check: Callable[[Any], object] | None
+    prepare: Callable[[dict[str, Any], str], Request | Awaitable[Request | None] | None] | None
+    repair: Mapping[Kind, Callable[[dict[str, Any], Failure], Request | Awaitable[Request | None] | None]] | None
 
 
 class EvidenceFields(TypedDict, total=False):
@@ -329,6 +337,7 @@ class EvidenceFields(TypedDict, total=False):
     provider_code: str
     provider_type: str
     in_stream: bool
+    in_check: bool
     cancelled: bool
     inner_trace: str
     wall_now_ms: int

@@ -6,7 +6,7 @@
 //! 4. The provider's words: its code, then a specific type, then the status, then a generic code or type; what the
 //!    error's fields and message say refines them.
 //! 5. Network codes, then types that only wrap what happened.
-//! 6. Unknown.
+//! 6. Unknown; an answer that is not usable, where a check of it raised the error.
 //!
 //! A rate limit that asks for more than an hour is a quota: it comes back by itself, but no call should wait for it.
 
@@ -103,9 +103,12 @@ fn unruled(facts: &Facts) -> Verdict {
     if let Some(row) = network_code(facts) {
         return Verdict::specific(row.kind, DecidedBy::OsCode);
     }
-    rows().find(|row| row.weak).map_or(Verdict::new(Kind::Unknown, DecidedBy::Default), |row| {
-        Verdict::specific(row.kind, DecidedBy::ErrorType)
-    })
+    if let Some(row) = rows().find(|row| row.weak) {
+        return Verdict::specific(row.kind, DecidedBy::ErrorType);
+    }
+    // What a check of the answer raises is about the answer, whatever it is.
+    let about_answer = facts.evidence.in_check.then_some(Verdict::new(Kind::InvalidOutput, DecidedBy::Driver));
+    about_answer.unwrap_or(Verdict::new(Kind::Unknown, DecidedBy::Default))
 }
 
 /// The caller's cancellation: the error is one, its words say so without any answer, or a proxy saw the caller go

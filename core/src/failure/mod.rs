@@ -53,6 +53,8 @@ pub struct Evidence {
     pub message: Option<String>,
     /// The failure came inside a response that had begun with a success status.
     pub in_stream: bool,
+    /// An answer had come, and the user's `check` of it raised this.
+    pub in_check: bool,
     /// The error itself (not just a cause of it) is a cancellation or an order to exit.
     pub cancelled: bool,
     /// The trace id of an inner call that this failure carries along its cause chain.

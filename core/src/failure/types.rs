@@ -103,6 +103,15 @@ pub(crate) const TYPES: &[TypeRow] = &[
     firm("reprieve.Limited", Kind::Shed),
     firm("reprieve.Shed", Kind::Shed),
     unsent("reprieve.DeadlineExceeded", Kind::Timeout),
+    firm("reprieve.BadOutput", Kind::InvalidOutput),
+    // How a framework leaves a function: LangGraph to wait for a person, Celery to run the task again. No failure.
+    firm("langgraph.GraphInterrupt", Kind::Cancelled),
+    firm("langgraph.NodeInterrupt", Kind::Cancelled),
+    firm("langgraph.ParentCommand", Kind::Cancelled),
+    firm("langgraph.GraphDrained", Kind::Cancelled),
+    firm("celery.Retry", Kind::Cancelled),
+    firm("celery.Ignore", Kind::Cancelled),
+    firm("celery.Reject", Kind::Cancelled),
     // Python's standard library. OSError is also every failure of a local file, which no retry of a call repairs.
     unsent("builtins.ConnectionRefusedError", Kind::Transport),
     firm("http.IncompleteRead", Kind::StreamInterrupted),

@@ -192,7 +192,7 @@ fn named<T: Copy>(at: &At<'_>, all: &[(T, &'static str)]) -> Read<T> {
     at.index(all.len(), |i| all[i].1).map(|i| all[i].0)
 }
 
-const FACTS: [&str; 12] = [
+const FACTS: [&str; 13] = [
     "status",
     "headers",
     "body",
@@ -202,6 +202,7 @@ const FACTS: [&str; 12] = [
     "os_code",
     "message",
     "in_stream",
+    "in_check",
     "cancelled",
     "inner_trace",
     "wall_now_ms",
@@ -226,6 +227,7 @@ impl Evidence {
         evidence.os_code = fields.maybe("os_code", At::words)?;
         evidence.message = fields.maybe("message", At::words)?;
         evidence.in_stream = fields.maybe("in_stream", At::flag)?.unwrap_or(false);
+        evidence.in_check = fields.maybe("in_check", At::flag)?.unwrap_or(false);
         evidence.cancelled = fields.maybe("cancelled", At::flag)?.unwrap_or(false);
         evidence.inner_trace = fields.maybe("inner_trace", At::words)?;
         evidence.wall_now_ms = fields.maybe("wall_now_ms", At::big)?;

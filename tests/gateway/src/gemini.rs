@@ -85,8 +85,9 @@ impl Provider for Gemini {
         Vec::new()
     }
 
+    /// It has none, and its clients fail at a comment.
     fn ping(&self) -> &'static str {
-        ": keep-alive\n\n"
+        "\n\n"
     }
 
     fn usual_pings(&self) -> usize {

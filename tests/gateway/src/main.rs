@@ -1,9 +1,9 @@
 //! The fault gateway: a model server on loopback that misbehaves on request.
 //!
 //! It speaks the shapes of `OpenAI` (`POST /v1/chat/completions`, `POST /v1/responses`), Anthropic (`POST /v1/messages`)
-//! and Gemini (`POST /v1beta/models/MODEL:generateContent`, `:streamGenerateContent`), plain and streaming. A marker in
-//! the text of a user's message says what happens; the last one wins, none means `#[ok]`. Where the last message is the
-//! assistant's own, with the beginning of the answer in it, the answer goes on from there.
+//! and Gemini (`POST /v1beta/models/MODEL:generateContent`, `:streamGenerateContent`; `/v1` will do), plain and
+//! streaming. A marker in the text of a user's message says what happens; the last one wins, none means `#[ok]`. Where
+//! the last message is the assistant's own, with the beginning of the answer in it, the answer goes on from there.
 //!
 //! `/any` is for clients that are no model's: it takes every method, and the marker from its query (`?q=%23[503,ok]`,
 //! with `&stream=true` for a stream), or else from its body, whatever that is. It answers in the shape of `OpenAI`.

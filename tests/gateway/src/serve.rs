@@ -141,7 +141,8 @@ fn api(path: &str) -> Option<(&'static dyn Provider, Form)> {
         "/v1/responses" => Some((&Responses, Form::Input)),
         "/v1/messages" => Some((&Anthropic, Form::Messages)),
         _ => {
-            let (model, method) = path.strip_prefix("/v1beta/models/")?.split_once(':')?;
+            let under = ["/v1beta/models/", "/v1/models/"].iter().find_map(|root| path.strip_prefix(root));
+            let (model, method) = under?.split_once(':')?;
             let stream = ["generateContent", "streamGenerateContent"].iter().position(|known| *known == method)? == 1;
             Some((&Gemini, Form::Contents { model: model.to_owned(), stream }))
         }

@@ -108,6 +108,8 @@ class Exchange(Session):
         if not self.deaf and self.open and self.cancelled():
             self.left()
             raise CallCancelled(f"{self.cancel_reason}; the response was only read in part")
+        if self._outer is not None:
+            self._outer.heard()
         self.delivered += 1
         self._tail = (self._tail + chunk)[-TAIL:]
         return chunk
@@ -196,6 +198,8 @@ class Layer:
             raise ConfigError(
                 "stream.mode", f'"{self.mode}"', f"{' or '.join(MODES)} here: a response takes nothing back"
             )
+        if fields.get("hedge") is not None:
+            raise ConfigError("hedge", json.dumps(fields["hedge"]), "null here: hedge the function that sends requests")
         _check_targets(bound)
         self._header = idempotency_header
         self.methods = IDEMPOTENT | {method.upper() for method in methods}

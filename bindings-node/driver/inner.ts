@@ -1,0 +1,3 @@
+/** What the integrations use of the driver, and users do not see. */
+export { metered, varied } from "./policy.js";
+export { pricedUsage } from "./prices.js";

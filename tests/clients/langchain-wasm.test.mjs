@@ -1,0 +1,3 @@
+import { suite } from "./langchain.mjs";
+
+await suite("wasm");
