@@ -139,7 +139,8 @@ export class Session implements Maker {
 
   /** Ends a wait; the machine checks whether it was over. Abandons the attempt of a call that is cancelled. */
   _wake(): void {
-    if (this._isCancelled()) for (const attempt of [...this._inFlight]) attempt._cancel(new CallCancelled(this._cancelled));
+    if (this._isCancelled())
+      for (const attempt of [...this._inFlight]) attempt._cancel(new CallCancelled(this._cancelled));
     this._pause?._end();
   }
 

@@ -291,7 +291,10 @@ for (const [name, engine] of Object.entries(engines)) {
 
     test("beside side effects it is refused", () => {
       setEngine(() => engine);
-      assert.throws(() => hedging({ sideEffects: "unsafe" }), (error) => error instanceof ConfigError && error.field === "hedge");
+      assert.throws(
+        () => hedging({ sideEffects: "unsafe" }),
+        (error) => error instanceof ConfigError && error.field === "hedge",
+      );
     });
   });
 }

@@ -465,6 +465,43 @@ def test_a_plain_function_is_never_joined() -> None:
     assert calls == 2
 
 
+def test_requests_are_prepared_and_answers_checked_in_each() -> None:
+    asked: list[tuple[int, str]] = []
+
+    async def main() -> Any:
+        slow = Slow({2: "wrong", 4: "right"})
+
+        async def function(*, model: str) -> Any:
+            attempt = current_attempt()
+            assert attempt is not None
+            asked.append((attempt.number, model))
+            return await slow()
+
+        async def prepare(request: dict[str, Any], target: str) -> dict[str, Any]:
+            return {"model": f"{request['model']} for {target}"}
+
+        async def after_the_check() -> Any:
+            await slow.attempts(2)
+            await asyncio.sleep(SOON)
+            return TimeoutError("first")
+
+        slow.ends[1] = after_the_check
+        bound = hedging().bind(prepare=prepare, check=lambda value: value != "wrong")
+        result = await bound.execute(function, model="m")
+        assert slow.left == {2: "answered", 3: "cancelled", 4: "answered"}
+        return result
+
+    result = run(main)
+    assert result.value == "right"
+    assert asked == [(number, "m for primary") for number in (1, 2, 3, 4)]
+    assert [(r["attempt"], r["kind"], r["decision"]) for r in result.trace.receipts] == [
+        (2, "invalid_output", "pending"),
+        (1, "timeout", "retry"),
+        (3, None, "superseded"),
+        (4, None, "done"),
+    ]
+
+
 def test_events_say_that_it_is_a_hedge() -> None:
     events: list[Any] = []
 

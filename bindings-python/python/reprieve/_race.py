@@ -26,16 +26,15 @@ async def race(
     args: tuple[Any, ...],
     first: Callable[..., Awaitable[Any]] | None = None,
 ) -> Action:
-    """Runs the attempt of this action, with `first` for its function, which is prepared, and those that join it. Answers
-    what follows."""
+    """Runs the attempt of this action, with `first` for its function, which is prepared, and those that join it.
+    Answers what follows."""
     running = Running(session, function, args)
     stop = None if session.deaf else _on_asyncio.watch(session, running.woken)
     try:
         due = running.start(action, first)
         while True:
             done, _ = await asyncio.wait(running.tasks, timeout=_left(due), return_when=asyncio.FIRST_COMPLETED)
-            # Of what has come at the same time, an answer is heard first.
-            for task in sorted(done, key=_has_failed):
+            for task in sorted(done, key=running.place):
                 action = running.ended(task)
                 if action.kind not in ("pending", "ignored"):
                     return action
@@ -67,6 +66,10 @@ class Running:
         alone = _alone(self._session, made, whole, self._args)
         self.tasks[asyncio.get_running_loop().create_task(alone)] = made
         return None if action.hedge_after_ns is None else made.began + action.hedge_after_ns
+
+    def place(self, task: asyncio.Task[Any]) -> tuple[bool, int]:
+        """Of what has come at the same time, an answer is heard first; failures in the order of their attempts."""
+        return _error_of(task) is not None, self.tasks[task].number
 
     def ended(self, task: asyncio.Task[Any]) -> Action:
         """Tells how an attempt ended. Raises what is no outcome: a cancellation from outside, a `KeyboardInterrupt`."""
@@ -150,7 +153,3 @@ def _left(due: int | None) -> float | None:
 def _error_of(task: asyncio.Task[Any]) -> BaseException | None:
     """What a task has raised; looking at it raises nothing."""
     return asyncio.CancelledError() if task.cancelled() else task.exception()
-
-
-def _has_failed(task: asyncio.Task[Any]) -> bool:
-    return _error_of(task) is not None
