@@ -26,6 +26,8 @@ export const CANCELLED = 3;
 export interface Maker {
   /** The run that the attempts belong to. */
   readonly _run: Run | undefined;
+  /** What the call asks for. */
+  readonly _request: unknown;
   /** Answers what the attempt's promise is resolved with. */
   _ended(attempt: Attempt, how: How, value: unknown): unknown;
 }
@@ -51,6 +53,10 @@ export class Attempt {
   _stop: (() => void) | undefined = undefined;
   /** @internal What fails now fails in an answer that had begun. */
   declare _inAnswer?: boolean;
+  /** @internal Its request, repaired and prepared. */
+  declare _asks?: unknown;
+  /** @internal The answer that `check` looks at. */
+  declare _answered?: [unknown];
   private _watches = false;
   private _cutBy: unknown[] | undefined = undefined;
 
@@ -108,6 +114,11 @@ export class Attempt {
   /** The run it belongs to. */
   get run(): Run | undefined {
     return this._maker._run;
+  }
+
+  /** What the call asks for: its option `request`, repaired, and prepared for this attempt. */
+  get request(): unknown {
+    return this._asks ?? this._maker._request;
   }
 
   /**

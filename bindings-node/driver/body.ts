@@ -2,15 +2,19 @@
 import { ConfigError } from "./errors.js";
 import { get } from "./reading.js";
 
-/** Of an error's body so much is read, and so long: what an error says is short. */
+/** Of an error's body so much is read: what an error says is short. */
 const LONGEST_ERROR = 1_048_576;
-const PATIENCE_MS = 5000;
 
 /**
  * The request's body as something that can be sent as often as needed: a stream is read into memory, up to `most` bytes.
- * `undefined` where the request's own body will do. Throws `ConfigError` for a stream that is longer.
+ * `undefined` where the request's own body will do. Throws `ConfigError` for a stream that is longer; `what` names the request.
  */
-export async function resendable(input: unknown, init: RequestInit | undefined, most: number): Promise<unknown> {
+export async function resendable(
+  input: unknown,
+  init: RequestInit | undefined,
+  most: number,
+  what: string,
+): Promise<unknown> {
   const given = init?.body ?? undefined;
   const body = given ?? get(input, "body");
   if (!isOnce(body)) return undefined;
@@ -21,9 +25,9 @@ export async function resendable(input: unknown, init: RequestInit | undefined, 
     size += bytes.byteLength;
     if (size > most) {
       throw new ConfigError(
-        "body",
-        `a stream of more than ${most} bytes`,
-        "what can be sent again: text, bytes, a Blob or a form; or raise maxBody, or call the bare fetch for this request",
+        `the body of ${what}`,
+        `one that can be sent once, of more than ${most} bytes,`,
+        "text, bytes, a Blob or a form: pass one, raise maxBody, or send it through a fetch that is not wrapped",
       );
     }
     parts.push(bytes);
@@ -31,8 +35,8 @@ export async function resendable(input: unknown, init: RequestInit | undefined, 
   return joined(parts, size);
 }
 
-/** What a failed response says, as far as it can be had; the response can still be read. */
-export async function textOf(response: Response): Promise<string | undefined> {
+/** What a failed response says, as far as it can be had in so many milliseconds; the response can still be read. */
+export async function textOf(response: Response, patience: number): Promise<string | undefined> {
   if (!response.body) return undefined;
   let copy: Response;
   try {
@@ -41,7 +45,7 @@ export async function textOf(response: Response): Promise<string | undefined> {
     return undefined;
   }
   const reader = (copy.body as ReadableStream<Uint8Array>).getReader();
-  const timer = setTimeout(() => reader.cancel().catch(() => {}), PATIENCE_MS);
+  const timer = setTimeout(() => reader.cancel().catch(() => {}), patience);
   const parts: Uint8Array[] = [];
   let size = 0;
   try {

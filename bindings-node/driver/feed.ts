@@ -23,6 +23,14 @@ export class Discard {
   ) {}
 }
 
+let held: FinalizationRegistry<Feed<unknown>> | undefined;
+
+/** A stream that nobody holds any more ends its call, for which what waits for its consumer would wait for ever. */
+export function endWith<T>(stream: object, feed: Feed<T>): void {
+  held ??= new FinalizationRegistry((left) => left._stop("its consumer is gone"));
+  held.register(stream, feed as Feed<unknown>, feed);
+}
+
 /** What a feed needs to know of its policy's stream. Durations in nanoseconds. */
 export interface Mode {
   readonly _mode: "before_first_item" | "buffered" | "restart" | "resume";
@@ -46,6 +54,8 @@ export class Feed<T> {
   /** It was told of its end. */
   _ended: { _error?: unknown; _failed: boolean } | undefined;
   _trace: Trace | undefined;
+  /** Told of the trace once there is one. */
+  _onTrace: ((trace: Trace) => void) | undefined;
   /** Settled once the first content is there, or the call has ended. */
   readonly _opened: Promise<void>;
   private _queue: T[] = [];
@@ -152,6 +162,11 @@ export class Feed<T> {
     if (this._asked && this._queue.length > 0) this._serve();
   }
 
+  /** What the whole answer has to pass. */
+  get _check(): Bound["_options"]["check"] {
+    return this._bytes ? undefined : this._owner._options.check;
+  }
+
   /** What an answer used, as far as its items tell. */
   _usage(answer: unknown): Record<string, unknown> | undefined {
     const { _meter: meter } = this._owner._options;
@@ -196,6 +211,7 @@ export class Feed<T> {
   private _over(result: Result<unknown>): void {
     const { ok, error, trace, attempts, failure, stopReason = "", resumeIn } = result;
     this._trace = trace;
+    this._onTrace?.(trace);
     if (!this._bytes) trace.delivered = this._kept;
     if (error instanceof StreamError) Object.assign(error, { trace, attempts, failure, stopReason, resumeIn });
     this._end(error, !ok);
@@ -203,6 +219,7 @@ export class Feed<T> {
 
   private _end(error: unknown, failed: boolean): void {
     this._ended ??= { _error: error, _failed: failed };
+    held?.unregister(this);
     this._live = undefined;
     this._open();
     if (this._asked) this._serve();
@@ -238,7 +255,7 @@ class FeedSession<T> extends Session {
     owner: Bound,
     fn: AttemptFunction<unknown>,
   ) {
-    super(owner, fn, !_feed._bytes);
+    super(owner, fn, true);
   }
 
   /** Bytes have come: an outer attempt that streams what they say may not hear of them otherwise. */
@@ -256,6 +273,11 @@ class FeedSession<T> extends Session {
   /** What two attempts deliver cannot be told apart by who reads it. */
   protected override _hedges(): boolean {
     return false;
+  }
+
+  /** What a stream answers is looked at when it is whole. */
+  protected override get _check(): undefined {
+    return undefined;
   }
 
   protected override _new(facts: Facts, fn: AttemptFunction<unknown>): Attempt {

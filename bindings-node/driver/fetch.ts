@@ -1,12 +1,12 @@
 /** `wrapFetch`: a `fetch` whose requests are tried again. */
 import { drop, resendable, textOf, withBody } from "./body.js";
 import { ConfigError } from "./errors.js";
-import { Bound, type Policy } from "./policy.js";
+import { Bound } from "./policy.js";
 import type { StreamAttempt } from "./pull.js";
 import { get } from "./reading.js";
 import { policyOf } from "./retry.js";
 import { modeOf, streamOf } from "./stream.js";
-import { attach, traceOf } from "./trace.js";
+import { attach, type Trace, traceOf } from "./trace.js";
 import type { CallOptions, PolicyFields } from "./types.js";
 
 /** What `wrapFetch` takes beside the options of a call. */
@@ -24,16 +24,19 @@ export type AnyFetch = (input: never, init?: never) => Promise<unknown>;
 
 type Fetch = (input: unknown, init?: RequestInit) => Promise<Response>;
 
+/** So long a failed response's body is waited for, and no longer than half of what is left: its status is known. */
+const PATIENCE_MS = 5000;
 const IDEMPOTENT = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY"];
 const wrapped = new WeakSet<object>();
 
 /**
- * The same `fetch`, under a policy: a status that says failure is one, and so is a body that breaks before its first
- * byte. When the policy gives up, the last response is the answer, as it would be without this (`traceOf(response)` says
- * how it came to it), or the last exception is thrown. It answers when the first byte of the body is there.
+ * The same `fetch`, under a policy: a status that says failure is one, and so is a body that breaks. A body that says it
+ * is no longer than `maxBody` is read within the attempt, as is any where `stream.mode` is `"buffered"`; of another the
+ * first byte is, and what breaks later is an error. When the policy gives up, the last response is the answer, as it
+ * would be without this, or the last exception is thrown; `traceOf(response)` says how it came to it.
  *
- * Only idempotent methods are repeated, unless `methods`, an `Idempotency-Key` header or the fields
- * `{ sideEffects: "idempotent" }` say otherwise; a request that cannot have been executed always may be.
+ * Only idempotent methods are repeated, unless `methods` names more, or the request has an `Idempotency-Key`; a request
+ * that cannot have been executed always may be.
  *
  * ```ts
  * const client = new OpenAI({ maxRetries: 0, fetch: wrapFetch(fetch, { maxAttempts: 4 }, { methods: ["POST"] }) });
@@ -54,23 +57,25 @@ export function wrapFetch<F extends AnyFetch = typeof globalThis.fetch>(
   }
   const bound = policyOf(policy).bind(others);
   const allowed = [...IDEMPOTENT, ...methods.map((name) => name.toUpperCase())];
-  const everything = !(policy instanceof Bound) && policy?.sideEffects === "idempotent";
-  const safe = forBytes(bound, false);
+  checkForBytes(bound);
   let unsafe: Bound | undefined;
 
   const made = async (input: unknown, init?: RequestInit): Promise<Response> => {
     const headers = new Headers(init?.headers ?? (get(input, "headers") as Headers | undefined));
     const method = String(init?.method ?? get(input, "method") ?? "GET").toUpperCase();
     noteRetriesAbove(headers);
-    const mayRepeat = everything || allowed.includes(method) || !!idempotencyHeader || headers.has("idempotency-key");
-    if (!mayRepeat) unsafe ??= forBytes(bound, true);
+    const mayRepeat = allowed.includes(method) || !!idempotencyHeader || headers.has("idempotency-key");
+    if (!mayRepeat) unsafe ??= unsafely(bound);
+    const owner = unsafe && !mayRepeat ? unsafe : bound;
     const signal = (init?.signal ?? get(input, "signal") ?? undefined) as AbortSignal | undefined;
-    const owner = mayRepeat ? safe : (unsafe as Bound);
-    const body = await resendable(input, init, maxBody);
-    return new Exchange(send, input, body === undefined ? init : { ...init, body: body as BodyInit })._perform(
+    const body = await resendable(input, init, maxBody, `${method} ${get(input, "url") ?? input}`);
+    const request = {
+      _input: input,
+      _init: body === undefined ? init : { ...init, body: body as BodyInit },
+      _headers: headers,
+    };
+    return new Exchange(send, request, method, idempotencyHeader, maxBody)._perform(
       signal ? owner.bind({ signal }) : owner,
-      idempotencyHeader,
-      headers,
     );
   };
   wrapped.add(made);
@@ -93,6 +98,12 @@ class StatusError extends Error {
   }
 }
 
+interface Asked {
+  readonly _input: unknown;
+  readonly _init: RequestInit | undefined;
+  readonly _headers: Headers;
+}
+
 /** One request, and what was answered to it. */
 class Exchange {
   /** The last response that failed: the caller may want it. */
@@ -101,49 +112,55 @@ class Exchange {
 
   constructor(
     private readonly _send: Fetch,
-    private readonly _input: unknown,
-    private readonly _init: RequestInit | undefined,
+    private readonly _request: Asked,
+    private readonly _method: string,
+    private readonly _keyHeader: string | undefined,
+    private readonly _maxBody: number,
   ) {}
 
-  async _perform(owner: Bound, keyHeader: string | undefined, headers: Headers): Promise<Response> {
-    const stream = streamOf<Uint8Array>(owner, (attempt) => this._attempt(attempt, keyHeader, headers), true);
+  async _perform(owner: Bound): Promise<Response> {
+    const stream = streamOf<Uint8Array>(owner, (attempt) => this._attempt(attempt), true);
     try {
       await stream.open();
     } catch (error) {
       return this._givenUp(error);
     }
     const response = this._answered as Response;
-    if (!response.body) return response;
     // A browser's own readers of a body throw an error of theirs.
-    const made: Response = withBody(
-      response,
-      stream._readable((error) => keep(made, error)),
-    );
+    const made: Response = response.body
+      ? withBody(
+          response,
+          stream._readable((error) => keep(made, traceOf(error))),
+        )
+      : response;
+    if (stream.trace) keep(made, stream.trace);
+    // The call must not hold what ends it by being let go of.
+    const weak = new WeakRef(made);
+    stream._feed._onTrace = (trace) => keep(weak.deref(), trace);
     return made;
   }
 
-  private async _attempt(
-    attempt: StreamAttempt<Uint8Array>,
-    keyHeader: string | undefined,
-    headers: Headers,
-  ): Promise<Response> {
+  private async _attempt(attempt: StreamAttempt<Uint8Array>): Promise<Response> {
     if (this._failed) drop(this._failed);
     this._failed = undefined;
-    const init: RequestInit = { ...this._init, signal: attempt.signal };
-    if (keyHeader) {
+    const { _input: input, _init: given, _headers: headers } = this._request;
+    const init: RequestInit = { ...given, signal: attempt.signal };
+    if (this._keyHeader) {
       const own = new Headers(headers);
-      if (!own.has(keyHeader)) own.set(keyHeader, attempt.idempotencyKey);
+      if (!own.has(this._keyHeader)) own.set(this._keyHeader, attempt.idempotencyKey);
       init.headers = own;
     }
-    const response = await this._send(this._input, init);
+    const response = await this._send(input, init);
     if (attempt._over) return response;
     if (response.status >= 400) {
-      const error = new StatusError(response, await textOf(response));
+      const error = new StatusError(response, await textOf(response, Math.min(PATIENCE_MS, attempt.timeLeft / 2)));
       if (!attempt._over) this._failed = response;
       else drop(response);
       throw error;
     }
     this._answered = response;
+    const length = response.headers.get("content-length");
+    attempt._wholly = length !== null && Number(length) <= this._maxBody;
     return response;
   }
 
@@ -155,37 +172,53 @@ class Exchange {
       drop(failed);
       throw error;
     }
-    keep(failed, error);
+    const trace = traceOf(error);
+    if (trace?.ended?.reason === "unsafe_to_repeat") {
+      const note = `${trace.note}; to have a ${this._method} sent again, name it in methods, or send an Idempotency-Key`;
+      Object.assign(trace, { note });
+    }
+    keep(failed, trace);
     return failed;
   }
 }
 
-/** Keeps the trace of an error for the response. A client's own error keeps the headers: a call around it sees by them. */
-function keep(response: Response, error: unknown): void {
-  const trace = traceOf(error);
-  for (const part of [response, response.headers]) if (trace) attach(part, trace);
+/** Keeps a trace for a response. A client's own error keeps the headers: a call around it sees by them. */
+function keep(response: Response | undefined, trace: Trace | undefined): void {
+  for (const part of [response, response?.headers]) if (trace) attach(part, trace);
 }
 
-/** The policy as bytes need it: they cannot be taken back; and with `unsafe`, nothing is repeated that was executed. */
-function forBytes(bound: Bound, unsafe: boolean): Bound {
-  const { policy } = bound;
-  if (!policy._loads()) return bound;
-  const fields: PolicyFields = {};
-  if (!["before_first_item", "buffered"].includes(modeOf(policy)._mode)) fields.stream = { mode: "before_first_item" };
-  if (unsafe) {
-    fields.sideEffects = "unsafe";
-    if (policy.toJSON().hedge) Object.assign(fields, { hedge: null });
+/** A response takes nothing back, has one address, and one answer. */
+function checkForBytes({ policy, _options: options }: Bound): void {
+  if (!policy._loads()) return;
+  const { _mode: mode } = modeOf(policy);
+  if (!["before_first_item", "buffered"].includes(mode)) {
+    throw new ConfigError("stream.mode", mode, "before_first_item or buffered here: a response takes nothing back");
   }
-  if (Object.keys(fields).length === 0) return bound;
-  const guards = bound._guardSet();
-  return new Bound(policy.with(fields) as Policy, { ...bound._options, ...(guards && { guards }) }, bound._signal);
+  if (policy.toJSON().hedge)
+    throw new ConfigError("hedge", "a hedge", "none here: hedge the function that sends requests");
+  if (policy.targets.length > 1 && !options.targets) {
+    throw new ConfigError("targets", `${policy.targets}`, "one target here: a request goes where its address says");
+  }
 }
 
-let warned = false;
+/** The same for requests that must not have an effect twice, with the very same guards. */
+function unsafely(bound: Bound): Bound {
+  if (!bound.policy._loads()) return bound;
+  const guards = bound._guardSet();
+  const options = { ...bound._options, ...(guards && { guards }) };
+  return new Bound(bound.policy.with({ sideEffects: "unsafe" }), options, bound._signal);
+}
 
-/** A client above that retries by itself multiplies with every layer below: somebody has to hear of it, once. */
+const reported = new Set<string>();
+
+/** A client above that retries by itself multiplies with every layer below: somebody has to hear of it, once for each. */
 function noteRetriesAbove(headers: Headers): void {
-  if (warned || !(Number(headers.get("x-stainless-retry-count")) > 0)) return;
-  warned = true;
-  console.warn("reprieve: the client above this fetch retries by itself; give it maxRetries: 0");
+  const count = headers.get("x-stainless-retry-count");
+  const client = headers.get("user-agent") ?? "above";
+  if (!(Number(count) > 0) || reported.has(client)) return;
+  reported.add(client);
+  console.warn(
+    `reprieve: the client ${client} retries by itself (x-stainless-retry-count: ${count}), and each of its retries is a ` +
+      "call with all attempts of its policy: turn that off with maxRetries: 0",
+  );
 }

@@ -99,6 +99,14 @@ export function isFinished(items: readonly unknown[]): boolean | StreamError {
   return finished;
 }
 
+/** Whether bytes end in the event that ends a stream of events. */
+export function isLastEvent(bytes: unknown): boolean {
+  if (!ArrayBuffer.isView(bytes)) return false;
+  const text = new TextDecoder().decode(bytes);
+  const [, event] = /.*\ndata: ?(.*)\s*$/s.exec(`\n${text}`) ?? [];
+  return event !== undefined && engine().streamItem(event).endsWith("end");
+}
+
 /** What is wrong with an answer that ends after these items. `known`: of a client whose streams all have an end. */
 export function faultAtEnd(items: readonly unknown[], hasContent: boolean, known: boolean): StreamError | undefined {
   const finished = isFinished(items);

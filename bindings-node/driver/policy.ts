@@ -23,6 +23,11 @@ export class Bound {
   readonly _signal: AbortSignal | undefined;
   /** @internal */
   readonly _run: Run | undefined = undefined;
+  /** @internal What its calls ask for. */
+  get _request(): unknown {
+    return this._options.request;
+  }
+
   private _plain: boolean | undefined = undefined;
   private _asked: Guards | undefined = undefined;
   private _calm: Calm | undefined = undefined;
@@ -98,14 +103,25 @@ export class Bound {
     }
   }
 
-  /** The function under this policy. All arguments are its own; `currentAttempt()` tells it of its attempt. */
+  /**
+   * The function under this policy. All arguments are its own; the first one is the request, as `prepare` and `repair`
+   * change it. `currentAttempt()` tells it of its attempt.
+   */
   wrap<This, Args extends unknown[], T>(
     fn: (this: This, ...args: Args) => T,
   ): (this: This, ...args: Args) => Promise<Awaited<T>> {
     refuseOther(fn);
     const bound = this;
+    const { prepare, repair } = this._options;
+    if (!prepare && !repair) {
+      return function (...args) {
+        return bound.call(() => fn.apply(this, args));
+      };
+    }
     return function (...args) {
-      return bound.call(() => fn.apply(this, args));
+      const [request, ...others] = args;
+      const asking = new Bound(bound.policy, { ...bound._options, request }, bound._signal);
+      return asking.call((attempt) => fn.apply(this, [attempt.request, ...others] as unknown[] as Args));
     };
   }
 
@@ -139,8 +155,9 @@ export function varied(owner: Bound, fields: PolicyFields): Bound {
 }
 
 /** @internal The same, with a call that this looks into, and that this signal ends as well. */
-export function metered(owner: Bound, _meter: Meter, signal: AbortSignal | undefined): Bound {
-  return new Bound(owner.policy, { ...owner._options, _meter }, meeting(signal, owner._signal));
+export function metered(owner: Bound, _meter: Meter, signal: AbortSignal | undefined, request?: unknown): Bound {
+  const options = request === undefined ? owner._options : { ...owner._options, request };
+  return new Bound(owner.policy, { ...options, _meter }, meeting(signal, owner._signal));
 }
 
 function refuseOther(fn: unknown): void {

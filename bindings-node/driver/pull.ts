@@ -1,10 +1,11 @@
 /** One attempt of a stream: it pulls from its source, and holds back what is no content until there is some. */
 import { Attempt, type AttemptFunction, during, type Facts, type Maker, TIMED_OUT } from "./attempt.js";
+import { checked } from "./changes.js";
 import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Feed } from "./feed.js";
 import { toJson } from "./fields.js";
-import { answerIn, errorOf, faultAtEnd, faultIn, isFinished, isPing, isTelling, read } from "./frames.js";
+import { answerIn, errorOf, faultAtEnd, faultIn, isFinished, isLastEvent, isPing, isTelling, read } from "./frames.js";
 import { closeUnopened, type Source, sourceOf } from "./source.js";
 import { join, leave, NEVER } from "./timers.js";
 
@@ -17,6 +18,8 @@ const running =
 export class StreamAttempt<T = unknown> extends Attempt {
   /** @internal Items that are held back; all of them where the answer is delivered whole. */
   _held: T[] = [];
+  /** @internal It is delivered whole, whatever the mode says. */
+  _wholly = false;
   private readonly _at = clock.now();
   /** The shorter of the limits for a wait. */
   private readonly _shortest: number;
@@ -34,6 +37,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
   private _heardAt = this._at;
   /** What came before the first content, and it. */
   private _opening: readonly T[] = [];
+  private _lastBytes: unknown;
   /** How many items the consumer had from attempts before. */
   private readonly _before: number;
 
@@ -134,7 +138,8 @@ export class StreamAttempt<T = unknown> extends Attempt {
 
   /** @internal Nothing more of it is asked for; whether it was whole by then. */
   _isWhole(): boolean {
-    if (!this._hasContent || isFinished(this._items()) !== true) return false;
+    const finished = this._feed._bytes ? isLastEvent(this._lastBytes) : isFinished(this._items());
+    if (!this._hasContent || finished !== true) return false;
     this._whole(undefined);
     this._source?._close("its consumer has had all of it");
     return true;
@@ -150,7 +155,10 @@ export class StreamAttempt<T = unknown> extends Attempt {
       if (result.done) this._eof();
       else if (!this._isSound(result.value)) return;
       else if (this._committedAt === undefined) this._weigh(result.value);
-      else this._feed._give(result);
+      else {
+        this._lastBytes = result.value;
+        this._feed._give(result);
+      }
     } catch (error) {
       this._broken(error);
     }
@@ -211,9 +219,23 @@ export class StreamAttempt<T = unknown> extends Attempt {
   private _eof(): void {
     const { _bytes: bytes } = this._feed;
     const known = (this._source as Source<T>)._isClient;
-    const fault = bytes ? undefined : faultAtEnd(this._items(), this._hasContent, known);
+    // Where an answer goes on, all of its content may have come before.
+    const fault = bytes ? undefined : faultAtEnd(this._items(), this._hasContent || this._before > 0, known);
+    const { _check: check } = this._feed;
     if (fault) this._broken(fault);
+    else if (check) this._looksAt(check);
     else this._whole(undefined);
+  }
+
+  private async _looksAt(check: (items: unknown) => unknown): Promise<void> {
+    try {
+      // Where an answer goes on after what came before, all of it is looked at.
+      this._answered = [[...this._feed._kept, ...(this._committedAt === undefined ? this._held : [])]];
+      await checked(check, this._answered[0]);
+      this._whole(undefined);
+    } catch (error) {
+      this._broken(error);
+    }
   }
 
   /** What it has brought. */
@@ -222,7 +244,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
   }
 
   private _isBuffered(): boolean {
-    return this._feed._mode._mode === "buffered";
+    return this._wholly || this._feed._mode._mode === "buffered";
   }
 
   private _wait(): void {

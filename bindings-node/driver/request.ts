@@ -100,7 +100,7 @@ export class Request implements Meter {
     const plan = alone ? this._plan._once : this._plan;
     const owner = options.method?.toLowerCase() === "get" ? plan._safe : plan._owner;
     const outer = this._outer?._over ? undefined : this._outer?.signal;
-    const bound = metered(owner, this, options.signal ?? outer);
+    const bound = metered(owner, this, options.signal ?? outer, options.body);
     const attempted = (attempt: Attempt) => this._attempt(options, send, attempt);
     try {
       this._answer = await (options.stream && !this._raw
@@ -127,6 +127,10 @@ export class Request implements Meter {
     return this._plan._told._changed;
   }
 
+  seen(answer: unknown): unknown {
+    return answer instanceof Answer && answer._isRead ? answer._value : answer;
+  }
+
   usage(answer: unknown): Record<string, unknown> | undefined {
     return pricedUsage(answer instanceof Answer ? answer._value : answer, this._plan._told._prices, this._model);
   }
@@ -142,7 +146,8 @@ export class Request implements Meter {
     this._attempted = attempt;
     this._sent = this._retries = 0;
     const client = this._plan._told._clients[attempt.target] ?? this._client;
-    const asked = { ...options, ...this._limits(options, client, attempt) };
+    const body = attempt.request;
+    const asked = { ...options, ...(body === undefined ? {} : { body }), ...this._limits(options, client, attempt) };
     const sent = await send(client, asked)
       .catch((error) => {
         if (!refreshes(client, error)) throw error;

@@ -1,6 +1,6 @@
 /** `retryStream`: a function that answers a stream, under a policy. */
 import { ConfigError, MisuseError } from "./errors.js";
-import { type Discard, Feed, type Mode } from "./feed.js";
+import { type Discard, endWith, Feed, type Mode } from "./feed.js";
 import { engine } from "./load.js";
 import type { Bound, Policy } from "./policy.js";
 import type { StreamAttempt } from "./pull.js";
@@ -30,7 +30,7 @@ export class RetryStream<T> implements AsyncIterableIterator<T, undefined> {
     /** @internal */
     readonly _feed: Feed<T>,
   ) {
-    forget(this, _feed);
+    endWith(this, _feed);
   }
 
   /** Begins now, and waits for the first content; throws what the call throws if there is none. */
@@ -153,12 +153,4 @@ export function modeOf(policy: Policy): Mode {
     modes.set(policy, mode);
   }
   return mode;
-}
-
-let unused: FinalizationRegistry<{ _stop(why: string): void }> | undefined;
-
-/** A stream that nobody holds any more ends its call: what waits for its consumer would wait for ever. */
-function forget(stream: object, feed: { _stop(why: string): void }): void {
-  unused ??= new FinalizationRegistry((left) => left._stop("its consumer is gone"));
-  unused.register(stream, feed);
 }

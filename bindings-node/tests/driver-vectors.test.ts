@@ -48,7 +48,7 @@ for (const [name, engine] of Object.entries(engines)) {
 /** Why a driver cannot be made to do what the case says; read off its steps. */
 function unplayable(one: Case, late: boolean): string | undefined {
   if (one.raw_only) return String(one.raw_only);
-  if (one.options?.repairs || one.options?.client) return "repairs are not driven yet";
+  if (one.options?.client) return "what is said of a client comes from its wrapping";
   const steps: { do: Case; at: string; expect?: any }[] = one.steps;
   const words = steps.map((step) => verb(step.do)[0]);
   const streams = isStream(one);
@@ -257,6 +257,7 @@ class World {
         wall = body.wall;
         const { guards, run } = this;
         const [call, action] = Call.restore(this.kept, now, wall, {
+          repairs: body.repairs,
           countSuspended: body.count_suspended,
           guards,
           run,
@@ -319,6 +320,8 @@ class World {
       ...(this.late ? {} : { guards: this.guards, run: this.run }),
       seed: lane.seed,
       traceId: lane.options.trace_id,
+      repair:
+        lane.options.repairs && Object.fromEntries(lane.options.repairs.map((kind: string) => [kind, () => null])),
       scene: lane.options.scene,
       promptVersion: lane.options.prompt_version,
       classify: () => this.said.failure,

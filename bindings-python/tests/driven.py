@@ -113,7 +113,7 @@ class Lane:
         return "pending"
 
     def first_item(self, at: int, attempt: int | None) -> Any:
-        raise AssertionError("streams are not driven yet")
+        raise AssertionError("a plain call has no items")
 
     def hedge(self, at: int) -> Any:
         raise AssertionError("one thread cannot run attempts beside each other")

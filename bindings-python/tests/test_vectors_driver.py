@@ -64,10 +64,10 @@ def unplayable(case: Case, mode: Mode) -> str | None:
         return "attempts beside each other are played by test_vectors_hedge.py"
     steps = [(*verb(step["do"]), step) for step in case["steps"]]
     if any(word == "first_item" or _streams(step["do"]) for word, _, step in steps):
-        return "streams are not driven yet"
+        return "streams are played by test_vectors_streams.py"
     if any("usage" in step["do"] for word, _, step in steps if word in ("failure", "evidence")):
         return "a function that raises reports no usage"
-    if _stands_still(case):
+    if stands_still(case):
         return "a driver does not stand still between a wait of zero and its begin"
     if steps[0][0] == "snapshot":
         return "a handle's call has begun"
@@ -79,7 +79,7 @@ def _streams(do: Any) -> bool:
     return bool(told.get("delivered") or told.get("delivering"))
 
 
-def _stands_still(case: Case) -> bool:
+def stands_still(case: Case) -> bool:
     """Something happens to a call that was told not to wait before it begins."""
     for step, after in zip(case["steps"], case["steps"][1:], strict=False):
         told = step.get("expect")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -50,28 +50,39 @@ def not_delay(case: Case) -> str | None:
 
 
 def classified(case: Case) -> None:
-    """What a call says that fails with such an exception, of its function or of the `check` of its answer."""
+    """What a call says that fails with such an exception: of its function, its `check`, its stream."""
     evidence = dict(case["evidence"])
     in_check = evidence.pop("in_check", False)
     clock = Hands()
     clock.set(0, evidence.get("wall_now_ms", WALL))
     with hands(clock):
         policy, error = Policy(max_attempts=1, rules=case.get("rules", [])), raised_for({"evidence": evidence})
-        result = (
-            policy.bind(check=lambda _: _raises(error)).execute(lambda: None)
-            if in_check
-            else policy.execute(_raises, error)
-        )
-    assert result.failure is not None
-    check(case["expect"], json.loads(result.failure.to_json()))
+        if in_check:
+            failure = policy.bind(check=lambda _: _raises(error)).execute(lambda: None).failure
+        elif evidence.get("in_stream"):
+            failure = _streamed(policy, error)
+        else:
+            failure = policy.execute(_raises, error).failure
+    assert failure is not None
+    check(case["expect"], json.loads(failure.to_json()))
+
+
+def _streamed(policy: Policy, error: Scripted) -> Any:
+    """What a stream says of an error after its first item, which stops it whatever the kind is."""
+
+    def source() -> Iterator[str]:
+        yield "word"
+        raise error
+
+    with pytest.raises(reprieve.RetryExhausted) as raised:
+        list(policy.bind(on_give_up="wrapped").stream(source))
+    return raised.value.failure
 
 
 def not_classified(case: Case) -> str | None:
     if any(not rule["when"] for rule in case.get("rules", [])):
         return "a rule without a condition: a policy, which holds the rules in Python, refuses it"
     evidence = case["evidence"]
-    if evidence.get("in_stream"):
-        return "streams are not driven yet"
     if evidence.get("cancelled"):
         return "what is no `Exception` is never classified by a driver"
     if evidence.get("error_types") == ["SyntaxError", "Error"]:

@@ -159,15 +159,14 @@ const REQUESTS = {
 
   async "what is not idempotent is sent once, unless somebody says otherwise"(place) {
     const ways = [
-      [1, {}, {}, {}],
-      [2, { methods: ["post"] }, {}, {}],
-      [2, {}, { "idempotency-key": "k" }, {}],
-      [2, { idempotencyHeader: "Idempotency-Key" }, {}, {}],
-      [2, {}, {}, { sideEffects: "idempotent" }],
+      [1, {}, {}],
+      [2, { methods: ["post"] }, {}],
+      [2, {}, { "idempotency-key": "k" }],
+      [2, { idempotencyHeader: "Idempotency-Key" }, {}],
     ];
-    for (const [requests, options, headers, fields] of ways) {
+    for (const [requests, options, headers] of ways) {
       const { id, all } = drill(place);
-      const send = wrapped(place, options, fields);
+      const send = wrapped(place, options);
       const init = { method: "POST", body: "#[503,ok]", headers: { "x-drill-id": id, ...headers } };
       const response = await send(`${place.url}/any`, init);
       await response.text();
@@ -175,6 +174,8 @@ const REQUESTS = {
       same([response.status, seen.length], [requests === 1 ? 503 : 200, requests]);
       equal(new Set(seen.map((one) => one["idempotency-key"])).size, 1);
       equal(new Set(seen.map((one) => one.body_hash)).size, 1);
+      if (requests === 1)
+        matches(place.reprieve.traceOf(response).note, /to have a POST sent again, name it in methods/);
       if (options.idempotencyHeader) matches(seen[0]["idempotency-key"], /^[0-9a-f]{32}$/);
     }
   },
@@ -197,22 +198,45 @@ const REQUESTS = {
     const lengths = (await all()).map((one) => one.body_length).sort();
     same(lengths, [bytes.length, bytes.length, own.length, own.length]);
     const refused = await thrown(() => wrapped(place, { maxBody: 4 })(`${place.url}/any`, { ...init, body: once() }));
-    matches(refused.message, /body: a stream of more than 4 bytes.*what can be sent again/);
+    matches(refused.message, /the body of PUT http:.*of more than 4 bytes.*is not allowed; it takes text, bytes/);
     equal((await all()).length, 4);
   },
 
-  async "a body that breaks is an error, or asked again where it is buffered"(place) {
+  async "a body that breaks is asked for again, if it is short or is to come whole"(place) {
     const { id, count } = drill(place);
-    const response = await wrapped(place)(`${place.url}/any?q=%23[cut=10]`, drilled(id));
+    const short = await wrapped(place)(`${place.url}/any?q=%23[cut=10,ok]`, drilled(id));
+    same([(await short.json()).choices[0].message.content, await count()], [ANSWER, 2]);
+    equal(place.reprieve.traceOf(short).receipts.length, 2);
+    const fields = { stream: { mode: "buffered" } };
+    const whole = wrapped(place, {}, fields);
+    const long = await whole(`${place.url}/any?q=%23[sse-cut=3,ok]&stream=true`, drilled(id));
+    same([/\[DONE\]/.test(await long.text()), await count()], [true, 4]);
+  },
+
+  async "what breaks after its first byte is an error"(place) {
+    const { id, count } = drill(place);
+    const response = await wrapped(place)(`${place.url}/any?q=%23[sse-cut=3]&stream=true`, drilled(id));
     const error = await thrown(() => response.text());
     const trace = place.reprieve.traceOf(response);
     same([response.status, trace.ended.reason, await count()], [200, "already_delivered", 1]);
     equal(error instanceof Error, true);
-    const buffered = wrapped(place, {}, { stream: { mode: "buffered" } });
-    const whole = await buffered(`${place.url}/any?q=%23[cut=10,ok]`, drilled(id));
-    same([(await whole.json()).choices[0].message.content, await count()], [ANSWER, 3]);
-    const early = await wrapped(place)(`${place.url}/any?q=%23[cut=0,ok]`, drilled(id));
-    same([(await early.json()).choices[0].message.content, await count()], [ANSWER, 5]);
+    const cut = wrapped(place, { maxBody: 0 });
+    const early = await cut(`${place.url}/any?q=%23[cut=0,ok]`, drilled(id));
+    same([(await early.json()).choices[0].message.content, await count()], [ANSWER, 3]);
+  },
+
+  async "who has read the last event has read all"(place) {
+    const lines = [];
+    const send = wrapped(place, { sink: (line) => lines.push(JSON.parse(line)) });
+    const response = await send(`${place.url}/any?q=%23[ok]&stream=true`, drilled(drill(place).id));
+    const decoder = new TextDecoder();
+    const reader = response.body.getReader();
+    for (let text = ""; !text.includes("[DONE]"); )
+      text += decoder.decode((await reader.read()).value, { stream: true });
+    await reader.cancel();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    equal(lines.at(-1).outcome, "success");
+    equal(place.reprieve.traceOf(response).ended.outcome, "success");
   },
 
   async "the caller's signal is the end"(place) {
@@ -243,9 +267,18 @@ const REQUESTS = {
     equal((await wrapped(place)(`${place.url}/any?q=%23[sse-slow=20]&stream=true`, drilled(id))).status, 200);
   },
 
-  async "wrapping twice is refused"(place) {
-    const error = await thrown(() => place.reprieve.wrapFetch(wrapped(place)));
-    matches(error.message, /wrapped already/);
+  async "what no response can do is refused"(place) {
+    const { wrapFetch } = place.reprieve;
+    const refused = [
+      [() => wrapFetch(wrapped(place)), /^fetch: a fetch that is wrapped already/],
+      [() => wrapFetch("http://server"), /^fetch: http:.*a fetch function/],
+      [() => wrapFetch(fetch, { stream: { mode: "restart" } }), /^stream.mode: restart .*takes nothing back/],
+      [() => wrapFetch(fetch, { hedge: { after: 10 } }), /^hedge: .*hedge the function/],
+      [() => wrapFetch(fetch, { targets: [{ id: "a" }, { id: "b" }] }), /^targets: a,b .*one target here/],
+      [() => wrapFetch(fetch, {}, { maxBody: -1 }), /^maxBody: -1 .*whole number of bytes/],
+      [() => wrapFetch(fetch, {}, { maxbody: 1 }), /^maxbody: .*no such option/],
+    ];
+    for (const [what, says] of refused) matches((await thrown(what))?.message ?? "nothing was refused", says);
   },
 };
 

@@ -77,6 +77,8 @@ class Attempt:
     cut: str | None = None
     #: How often its task had been cancelled before, where Python counts that.
     cancelling = 0
+    #: How much of the answer a consumer has had beside the call's own value, as tokens through a framework's callbacks.
+    shown = 0
 
     def __init__(self, facts: Facts, began: int) -> None:
         self._facts = facts

@@ -68,6 +68,8 @@ class Session:
         self._in_flight: dict[int, Attempt] = {}
         #: Of several: the number of the one that is spoken of.
         self._number: int | None = None
+        #: What the latest attempt has shown.
+        self._shown = 0
         #: When the latest attempt began, in real time: an inner call's trace is made after that.
         self._since = started.began if started else 0
         self._reset_to: Any = None
@@ -125,6 +127,7 @@ class Session:
             return
         attempt.ended = True
         self._in_flight.pop(attempt.number, None)
+        self._shown = attempt.shown
         if self._reset_to is not None:
             with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
                 CURRENT.reset(self._reset_to)
@@ -348,6 +351,8 @@ class Session:
         )
 
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
+        if self._shown and not isinstance(outcome, str):
+            outcome["delivered"] = self._shown
         text = outcome if isinstance(outcome, str) else as_json(outcome)
         return self._told(self.call.on_outcome(clock().now(), self.number, text))
 

@@ -97,7 +97,7 @@ class Running:
 
         async def run() -> None:
             await source.aopen(await call.run_async(session, self.attempt.target))
-            session.opened(client=source.client)
+            session.opened(source)
             while not session.reading.opens(await source.advance()):
                 self.attempt.heard()
 

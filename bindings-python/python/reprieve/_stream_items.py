@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from . import _native
 from ._errors import StreamError
@@ -32,12 +32,27 @@ ANSWERS = ((), ("message",), ("response",), ("chunk",))
 Sign = Callable[[Any], bool]
 
 
+class Reader(NamedTuple):
+    """How the items of a framework are read, which are no events of a provider's."""
+
+    #: `held`, `content`, `end` or `content_end`, as the core says of events.
+    said: Callable[[Any], str]
+    #: Whether a stream of such items ends with one that says so.
+    finishes: Callable[[Any], bool]
+
+
+#: By the class of an item; integrations add theirs.
+READERS: dict[type, Reader] = {}
+
+
 class Reading:
     """One attempt's stream, as far as it has been read."""
 
-    __slots__ = ("_opening", "_signs", "client", "content", "held")
+    __slots__ = ("_opening", "_signs", "client", "content", "goes_on", "held")
 
-    def __init__(self) -> None:
+    def __init__(self, *, goes_on: bool = False) -> None:
+        #: It goes on from what was delivered before, so that it may lack only its end.
+        self.goes_on = goes_on
         #: Held back until the first content.
         self.held: list[Any] = []
         #: It has come.
@@ -93,14 +108,14 @@ class Reading:
         known = finished or self.client or any(map(_finishes, items[-LAST:]))
         if known and not finished:
             raise StreamError("the stream ended without its finish frame", code="eof_without_finish")
-        if known and not self.content:
+        if known and not self.content and not self.goes_on:
             raise StreamError("the answer has nothing in it", code="empty_answer")
 
     def usage(self, items: Sequence[Any]) -> dict[str, int] | None:
         """What the attempt used, as far as its items say; a later word counts."""
         found: dict[str, int] = {}
         for item in (*reversed(items[-LAST:]), *self._opening[:1]):
-            if not (is_dict(item) or _is_model(item)):
+            if not (is_dict(item) or is_model(item)):
                 continue
             for path in ANSWERS:
                 answer = dig(item, path)
@@ -132,7 +147,7 @@ def json_of(item: Any) -> str | None:
             from ._session import as_json
 
             return as_json(item)
-        return well_formed(item.model_dump_json(warnings=False)) if _is_model(item) else None
+        return well_formed(item.model_dump_json(warnings=False)) if is_model(item) else None
     except Exception:
         return None
 
@@ -146,19 +161,29 @@ def _said(item: Any) -> str:
     """What the core says of an item. Text and bytes are content, but where they are empty, and nothing is none."""
     if item is None or (isinstance(item, (str, bytes)) and not item):
         return "held"
+    reader = _reader(item)
+    if reader is not None:
+        return reader.said(item)
     event = json_of(item)
     return "content" if event is None else _native.stream_item(event)
 
 
 def _finishes(item: Any) -> bool:
     """Whether a stream of such items ends with one that says so."""
+    reader = _reader(item)
+    if reader is not None:
+        return reader.finishes(item)
     event = json_of(item)
     return event is not None and _native.stream_finishes(event)
 
 
-def _is_model(item: object) -> bool:
+def is_model(item: object) -> bool:
     """Whether it is a model of pydantic's, as the clients' events are."""
     return callable(get(type(item), "model_dump_json"))
+
+
+def _reader(item: object) -> Reader | None:
+    return READERS.get(type(item))
 
 
 def _type(item: Any) -> str | None:

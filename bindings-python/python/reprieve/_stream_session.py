@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ._native import Action
     from ._options import Caller
+    from ._stream_source import Source
 
 
 #: The longest span of time there is, in nanoseconds.
@@ -101,6 +102,8 @@ class StreamSession(Session):
         self.rest: list[Any] = []
         self._committed: int | None = None
         self._opened = False
+        #: The server has answered, as far as that is known: what fails now fails amid the answer.
+        self._answering = False
 
     # --- one attempt ---
 
@@ -123,13 +126,13 @@ class StreamSession(Session):
         self._attempt, self._since = made, _native.now()
         if self.buffered:
             self.got = []
-        self.reading, self._before = Reading(), len(self.got)
-        self._committed, self._opened = None, False
+        self.reading, self._before = Reading(goes_on=bool(self.delivered)), len(self.got)
+        self._committed, self._opened, self._answering = None, False, False
         return made
 
-    def opened(self, *, client: bool) -> None:
-        """The attempt's function has answered: what fails now fails amid the answer."""
-        self._opened, self.reading.client = True, client
+    def opened(self, source: Source) -> None:
+        """The attempt's function has answered."""
+        self._opened, self._answering, self.reading.client = True, not source.lazy, source.client
 
     def commit(self) -> list[Any]:
         """The first content is there: it, with what was held back."""
@@ -170,7 +173,7 @@ class StreamSession(Session):
         held = [] if self.reading.content else self.reading.held
         try:
             self.reading.end(held or self.items)
-            self.check([*self.items, *held])
+            self.check([*self.got, *held])
         except Broken as broken:
             return self.broken(broken)
         except Exception as fault:
@@ -226,9 +229,8 @@ class StreamSession(Session):
                 evidence["body"] = body_of(error.event)
             if error.code is not None:
                 evidence["provider_code"] = error.code
-            if error.code == "empty_answer":
-                return evidence
-        if self._opened:
+            evidence["in_stream"] = error.code != "empty_answer"  # which has come to its end
+        elif self._answering or self.reading.held:
             evidence["in_stream"] = True
         return evidence
 

@@ -56,7 +56,7 @@ def _open(call: Streamed, session: StreamSession, attempt: StreamAttempt, source
 
     def run() -> Action | None:
         source.open(call.run(session, attempt.target))
-        session.opened(client=source.client)
+        session.opened(source)
         timers.ask()
         while not reading.opens(source.advance()):
             timers.ask()

@@ -7,7 +7,8 @@
 //!   reset, closed without an answer, cut inside a body, slow, unresolved, TLS against plain text), and the names along
 //!   the cause chain were written down.
 //! - Listed, from the classes that those packages, h11 0.16, anyio 4.16, trio 0.35, google-api-core 2.44, google-auth
-//!   2.63, pydantic 2.14, jsonschema 4.26, msgspec, websockets 17 and the standard library define.
+//!   2.63, pydantic 2.14, jsonschema 4.26, msgspec, websockets 17, langgraph 1.2, langchain-core 1.8, litellm 1.110,
+//!   pydantic-ai 2.68 and the standard library define.
 //! - Read, in JavaScript: names and codes in openai 6.49, @anthropic-ai/sdk 1.14, undici 7.30, axios 1.21, node-fetch
 //!   3.3, got 14.6, zod 4.6, the AWS SDK 3.1175 and Node 20.
 //!
@@ -267,6 +268,16 @@ pub(crate) const TYPES: &[TypeRow] = &[
     firm("jsonschema.ValidationError", Kind::SchemaInvalid),
     firm("msgspec.ValidationError", Kind::SchemaInvalid),
     firm("msgspec.DecodeError", Kind::ParseError),
+    // Frameworks for models. Most of what they raise has the answer of a server in it, or below it.
+    firm("langchain_core.OutputParserException", Kind::ParseError),
+    firm("litellm.ContextWindowExceededError", Kind::ContextLengthExceeded),
+    firm("litellm.ContentPolicyViolationError", Kind::ContentFiltered),
+    firm("litellm.BudgetExceededError", Kind::BudgetExhausted),
+    firm("pydantic_ai.ContentFilterError", Kind::ContentFiltered),
+    firm("pydantic_ai.UsageLimitExceeded", Kind::BudgetExhausted),
+    weak("pydantic_ai.ModelRequestTimeout", Kind::Timeout),
+    weak("pydantic_ai.ModelTimeoutError", Kind::Timeout),
+    weak("pydantic_ai.ModelConnectionError", Kind::Transport),
     // JavaScript, whose names have no package. What undici, Node and axios raise is told by its code.
     firm("ZodError", Kind::SchemaInvalid),
     firm("$ZodError", Kind::SchemaInvalid),

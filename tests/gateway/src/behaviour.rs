@@ -15,6 +15,10 @@ pub enum Behaviour {
     Daily,
     Context,
     Filter,
+    /// A call of the tool of this number.
+    Tool(usize),
+    /// An answer in the form that the request asks for.
+    Json,
     Html,
     Empty,
     /// So many bytes of an answer whose length was announced.
@@ -138,6 +142,8 @@ const WORDS: &[Word] = &[
     word("daily", Takes::Nothing(B::Daily)),
     word("context", Takes::Nothing(B::Context)),
     word("filter", Takes::Nothing(B::Filter)),
+    word("tool=N", Takes::Frames(B::Tool)),
+    word("json", Takes::Nothing(B::Json)),
     word("html", Takes::Nothing(B::Html)),
     word("empty", Takes::Nothing(B::Empty)),
     word("cut=N", Takes::Frames(B::Cut)),
@@ -241,6 +247,7 @@ mod tests {
         assert_eq!(read("retry-ms=250"), Some((ms("250"), 1, true)));
         assert_eq!(read("retry-date=2"), Some((Behaviour::RetryDate(2), 1, true)));
         assert_eq!(read("sse-cut=0"), Some((Behaviour::SseCut(0), 1, false)));
+        assert_eq!(read("tool=2"), Some((Behaviour::Tool(2), 1, false)));
         assert_eq!(read("sse-void"), Some((Behaviour::SseVoid, 1, false)));
         assert_eq!(read("sse-first=1000"), Some((Behaviour::SseFirst(second), 1, false)));
     }

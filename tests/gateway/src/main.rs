@@ -27,6 +27,8 @@
 //! | `#[context]` | the prompt is too long |
 //! | `#[filter]` | a 200 cut short by a content filter (`content_filter`, `refusal`, `SAFETY`) |
 //! | `#[truncated]` | a 200 cut short at the limit of tokens (`length`, `max_tokens`, `MAX_TOKENS`) |
+//! | `#[tool=N]` | a call of the Nth tool that the request offers, with arguments that fit it (chat completions) |
+//! | `#[json]` | JSON of the schema in the request's `response_format` (chat completions) |
 //! | `#[html]` | a proxy's 502, in HTML |
 //! | `#[empty]` | a 200 without content |
 //! | `#[cut=N]` | a 200 that announces its length, and ends after N bytes |
@@ -62,6 +64,7 @@ mod body;
 mod connection;
 mod cors;
 mod gemini;
+mod made;
 mod marker;
 mod openai;
 mod prompt;

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::made::Made;
 use crate::prompt::Malformed;
 use crate::provider::{Answer, Exchange, Fault, Finish, Problem, Provider, Row, delta_text};
 
@@ -168,6 +169,40 @@ impl Provider for OpenAi {
         frames
     }
 
+    fn made_body(&self, made: &Made, exchange: &Exchange) -> Option<Value> {
+        let (message, finish) = match made {
+            Made::Text(text) => (json!({"role": "assistant", "content": text, "refusal": null}), "stop"),
+            Made::Call { name, arguments } => {
+                let function = json!({"name": name, "arguments": arguments});
+                let call = json!({"id": call_id(exchange), "type": "function", "function": function});
+                (json!({"role": "assistant", "content": null, "tool_calls": [call]}), "tool_calls")
+            }
+        };
+        let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish});
+        let mut body = common("chat.completion", exchange);
+        body.insert("choices".to_owned(), json!([choice]));
+        body.insert("usage".to_owned(), usage(&MADE, exchange));
+        Some(Value::Object(body))
+    }
+
+    fn made_frames(&self, made: &Made, exchange: &Exchange) -> Option<Vec<String>> {
+        let (deltas, finish) = match made {
+            Made::Text(text) => (halves(text).map(|half| json!({"content": half})).to_vec(), "stop"),
+            Made::Call { name, arguments } => {
+                let function = json!({"name": name, "arguments": ""});
+                let opened = json!({"index": 0, "id": call_id(exchange), "type": "function", "function": function});
+                let more = |half| json!({"index": 0, "function": {"arguments": half}});
+                let [first, second] = halves(arguments).map(more);
+                ([opened, first, second].map(|call| json!({"tool_calls": [call]})).to_vec(), "tool_calls")
+            }
+        };
+        let mut frames = self.opening(true, exchange);
+        frames.extend(deltas.iter().map(|delta| content_chunk(delta, &Value::Null, exchange)));
+        frames.push(content_chunk(&json!({}), &json!(finish), exchange));
+        frames.extend(self.closing(&MADE, exchange).into_iter().skip(1));
+        Some(frames)
+    }
+
     fn stream_error(&self) -> Value {
         let error = json!({"message": SERVER_ERROR, "type": "server_error", "param": null, "code": null});
         json!({"error": error})
@@ -176,6 +211,19 @@ impl Provider for OpenAi {
     fn event(&self, body: &Value) -> String {
         data(body)
     }
+}
+
+/// What an answer counts that was made to measure.
+const MADE: Answer = Answer { from: 0, deltas: 5, finish: Finish::Stop };
+
+fn call_id(exchange: &Exchange) -> String {
+    format!("call_{}", exchange.id)
+}
+
+fn halves(text: &str) -> [&str; 2] {
+    let middle = (0..=text.len() / 2).rev().find(|index| text.is_char_boundary(*index));
+    let (first, second) = text.split_at(middle.unwrap_or(0));
+    [first, second]
 }
 
 fn by_status(status: u16, exchange: &Exchange) -> Fault {

@@ -13,6 +13,8 @@ pub struct Prompt {
     pub text: String,
     /// The text of a last message that is the assistant's own: the answer goes on from there.
     pub prefill: String,
+    /// All of it, for answers that are made to measure.
+    pub request: Value,
 }
 
 /// Where a body has its parts.
@@ -51,6 +53,7 @@ impl Prompt {
             include_usage: request["stream_options"]["include_usage"] == true,
             text: said.collect::<Vec<_>>().join("\n"),
             prefill,
+            request,
         })
     }
 

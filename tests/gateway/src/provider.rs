@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
+use crate::made::Made;
 use crate::prompt::{Malformed, Prompt};
 
 /// A provider's wire format: bodies, error tables and stream frames. Frames are whole, with their blank line.
@@ -25,6 +26,14 @@ pub trait Provider: Sync {
     fn usual_pings(&self) -> usize;
     fn delta(&self, index: usize, exchange: &Exchange) -> String;
     fn closing(&self, answer: &Answer, exchange: &Exchange) -> Vec<String>;
+    /// An answer that is made to measure, whole; nothing where the shape has none.
+    fn made_body(&self, _: &Made, _: &Exchange) -> Option<Value> {
+        None
+    }
+    /// The same, streamed.
+    fn made_frames(&self, _: &Made, _: &Exchange) -> Option<Vec<String>> {
+        None
+    }
     /// The error event of a stream that failed on the way.
     fn stream_error(&self) -> Value;
     /// The error event's frame.

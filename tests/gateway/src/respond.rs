@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use crate::behaviour::Behaviour as B;
 use crate::body::{Body, Cue};
+use crate::made::Made;
 use crate::provider::{Answer, Exchange, Finish, Problem, Provider};
 
 /// The connection ends without a response.
@@ -40,6 +41,8 @@ pub async fn respond(behaviour: &B, provider: &dyn Provider, exchange: &Exchange
     match behaviour {
         B::Reset => Err(Reset),
         B::Html => Ok(html()),
+        B::Tool(number) => Ok(made(Made::call(&exchange.prompt.request, *number), provider, exchange)),
+        B::Json => Ok(made(Made::json(&exchange.prompt.request), provider, exchange)),
         B::Redirect => Ok(redirect(exchange)),
         B::Cut(bytes) => Ok(cut(*bytes, provider, exchange)),
         _ => Ok(answer(&Play::of(behaviour), provider, exchange)),
@@ -217,10 +220,29 @@ fn answer(play: &Play, provider: &dyn Provider, exchange: &Exchange) -> Response
         let body = provider.answer_body(&play.answer(exchange), exchange);
         return with_id(json(200, &body), provider, exchange);
     }
-    let body = Body::played(play.cues(provider, exchange));
-    let mut response = typed(200, "text/event-stream; charset=utf-8", body);
+    with_id(event_stream(play.cues(provider, exchange)), provider, exchange)
+}
+
+fn made(made: Result<Made, Problem>, provider: &dyn Provider, exchange: &Exchange) -> Response<Body> {
+    let answered = made.and_then(|made| {
+        let body = if exchange.prompt.stream {
+            provider.made_frames(&made, exchange).map(|frames| event_stream(sent(frames).collect()))
+        } else {
+            provider.made_body(&made, exchange).map(|body| json(200, &body))
+        };
+        let message = "only chat completions call tools and answer in JSON here";
+        body.ok_or_else(|| Problem::Test("gateway_needs_chat", message.to_owned()))
+    });
+    match answered {
+        Ok(response) => with_id(response, provider, exchange),
+        Err(problem) => refuse(&problem, provider, exchange),
+    }
+}
+
+fn event_stream(cues: Vec<Cue>) -> Response<Body> {
+    let mut response = typed(200, "text/event-stream; charset=utf-8", Body::played(cues));
     set(&mut response, CACHE_CONTROL, "no-cache");
-    with_id(response, provider, exchange)
+    response
 }
 
 fn cut(bytes: usize, provider: &dyn Provider, exchange: &Exchange) -> Response<Body> {

@@ -55,7 +55,7 @@ class Exchange(Session):
     def __init__(self, owner: Bound, method: str) -> None:
         super().__init__(owner, recorded=True)
         self._method = method
-        #: The failing response that nobody has closed yet.
+        #: The response of the attempt before, which is still to be closed: it failed, or `check` has refused it.
         self.unclosed: Any = None
         #: The latest response was fine: what goes wrong from here on, goes wrong in its body.
         self.in_body = False
@@ -65,8 +65,15 @@ class Exchange(Session):
         self.delivered = 0
         self._tail = b""
 
+    def attempt(self, action: Action) -> Attempt:
+        """The next attempt: nothing of the one before is its."""
+        self.in_body = self.open = False
+        self.delivered = 0
+        return super().attempt(action)
+
     def succeeded(self, value: Any) -> Action:
         """The attempt under way has a response: whole, or with its first bytes."""
+        self.unclosed = None
         if not self.open:
             return super().succeeded(value)
         self.hide()
@@ -79,9 +86,20 @@ class Exchange(Session):
         """The same for all attempts."""
         return self._ids.idempotency_key
 
+    def opened(self, response: Any, failing: bool, more: bool) -> None:
+        """The attempt under way has a response, with more of its body to come or not."""
+        self.unclosed, self.open, self.in_body = response, more and not failing, not failing
+
+    def forgotten(self) -> Any:
+        """The response of an attempt that has failed, to be closed."""
+        response, self.unclosed = self.unclosed, None
+        if response is not None:
+            self.open = False
+        return response
+
     def conclude(self, action: Any) -> Any:
         """The response that the call ends with, or its exception raised."""
-        if self.open:
+        if action.kind == "open":
             attach(self.value, self.trace())
             return self.value
         try:
@@ -111,7 +129,7 @@ class Exchange(Session):
         if self._outer is not None:
             self._outer.heard()
         self.delivered += 1
-        self._tail = (self._tail + chunk)[-TAIL:]
+        self._tail = chunk if len(chunk) >= TAIL else (self._tail + chunk)[-TAIL:]
         return chunk
 
     def left(self) -> None:
@@ -138,11 +156,6 @@ class Exchange(Session):
         attach(response, self.trace())
         return given_up
 
-    def close(self) -> None:
-        """Lets go of the response, too, which leads back here."""
-        super().close()
-        self.value = None
-
     def _over(self, end: Callable[[], object]) -> None:
         try:
             end()
@@ -167,7 +180,7 @@ class Exchange(Session):
 
 def _ends(tail: bytes) -> bool:
     """Whether a body that ends in these bytes is a stream of events whose last one says that it is over."""
-    lines = [line[5:].strip() for line in tail.splitlines() if line.startswith(b"data:")]
+    lines = [line[5:].strip() for line in tail[-TAIL:].splitlines() if line.startswith(b"data:")]
     return bool(lines) and _native.stream_item(lines[-1].decode("utf-8", "replace")) in ("end", "content_end")
 
 
@@ -253,10 +266,10 @@ class RetryLayer:
 
 
 class Held:
-    """A body as far as it was read."""
+    """A body as far as it was read: at most so many bytes, and of a response not past the end of its attempt."""
 
-    def __init__(self, most: int | None) -> None:
-        self._most = most
+    def __init__(self, most: int | None, attempt: Attempt | None = None) -> None:
+        self._most, self._attempt = most, attempt
         self._size = 0
         self.chunks: list[bytes] = []
 
@@ -264,7 +277,8 @@ class Held:
         """Keeps a chunk; whether that is enough."""
         self.chunks.append(chunk)
         self._size += len(chunk)
-        return self._most is not None and self._size > self._most
+        late = self._attempt is not None and self._attempt.time_left <= 0
+        return self._most is not None and (late or self._size > self._most)
 
     @property
     def whole(self) -> bytes:

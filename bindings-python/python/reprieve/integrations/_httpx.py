@@ -44,8 +44,12 @@ def send(names: Names, layer: Layer, request: Any, wrapped: Callable[[Any], Any]
     try:
         request.stream = _again(names, layer, request)
 
+        original = request
+
         def once(*, request: Any) -> Any:
             _close(exchange)
+            if request is not original:  # `prepare` or `repair` has made another
+                request.stream = _again(names, layer, request)
             with _timed(request):
                 response = wrapped(request)
             return _read(names, layer, exchange, response)
@@ -65,8 +69,12 @@ async def send_async(names: Names, layer: Layer, request: Any, wrapped: Callable
     try:
         request.stream = await _again_async(names, layer, request)
 
+        original = request
+
         async def once(*, request: Any) -> Any:
             await _close_async(exchange)
+            if request is not original:
+                request.stream = await _again_async(names, layer, request)
             with _timed(request):
                 response = await wrapped(request)
             return await _read_async(names, layer, exchange, response)
@@ -154,7 +162,7 @@ class _Sent:
 
 def _read(names: Names, layer: Layer, exchange: Exchange, response: Any) -> Any:
     """The response with as much of its body read as the attempt has to see."""
-    held, chunks = Held(layer.to_read(response.status_code, response.headers)), iter(response.stream)
+    held, chunks = Held(layer.to_read(response.status_code, response.headers), attempt_here()), iter(response.stream)
     exchange.in_body = response.status_code < 400
     try:
         enough = any(held.take(chunk) for chunk in chunks if chunk)
@@ -167,7 +175,7 @@ def _read(names: Names, layer: Layer, exchange: Exchange, response: Any) -> Any:
 
 
 async def _read_async(names: Names, layer: Layer, exchange: Exchange, response: Any) -> Any:
-    held, chunks = Held(layer.to_read(response.status_code, response.headers)), aiter(response.stream)
+    held, chunks = Held(layer.to_read(response.status_code, response.headers), attempt_here()), aiter(response.stream)
     exchange.in_body = response.status_code < 400
     enough = False
     try:
@@ -188,13 +196,12 @@ def _taken(
 ) -> Any:
     """Puts what was read back in front of what is yet to come, and tells a failing status."""
     failing = response.status_code >= 400
-    exchange.open = enough and not failing
+    exchange.opened(response, failing, enough)
     if enough:
         response.stream = received(held.chunks, chunks, response.stream, exchange)
     else:
         response.stream = names.module.ByteStream(held.whole)
     if failing:
-        exchange.unclosed = response
         headers = response.headers.multi_items()
         raise StatusFailure(response, response.status_code, headers, _decoded(names, response, held.whole))
     return response
@@ -249,13 +256,13 @@ class _ReceivedAsync(_Received):
 
 
 def _close(exchange: Exchange) -> None:
-    """Closes the failing response of the attempt before, whose connection goes back."""
-    response, exchange.unclosed = exchange.unclosed, None
+    """Closes the response of the attempt before, which nobody gets: its connection goes back."""
+    response = exchange.forgotten()
     if response is not None:
         response.stream.close()
 
 
 async def _close_async(exchange: Exchange) -> None:
-    response, exchange.unclosed = exchange.unclosed, None
+    response = exchange.forgotten()
     if response is not None:
         await response.stream.aclose()

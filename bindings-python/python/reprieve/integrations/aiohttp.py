@@ -21,7 +21,8 @@ from aiohttp import payload as payloads
 from aiohttp.base_protocol import BaseProtocol
 
 from .. import _aio
-from ._http import MAX_KEPT, Exchange, Held, Layer, StatusFailure, is_timeout
+from .._trace import attach, attached
+from ._http import MAX_KEPT, Exchange, Held, Layer, StatusFailure, attempt_here, is_timeout
 
 if TYPE_CHECKING:
     from .._policy import Bound
@@ -78,11 +79,12 @@ async def _send(layer: Layer, request: aiohttp.ClientRequest, handler: Handler) 
 
         async def once(*, request: aiohttp.ClientRequest) -> aiohttp.ClientResponse:
             _close(exchange)
+            await _keep(layer, request)
             response: aiohttp.ClientResponse = await _read(layer, exchange, await handler(request))
             return response
 
         end = await _aio.drive(exchange, once, (), {"request": request})
-        return cast("aiohttp.ClientResponse", exchange.conclude(end))
+        return _told(exchange.conclude(end))
     except BaseException as error:
         exchange.close()
         if is_timeout(error):
@@ -139,7 +141,7 @@ async def _read(layer: Layer, exchange: Exchange, response: Any) -> Any:
     if response.status < 200:  # a WebSocket: there is no body
         return response
     failing = response.status >= 400
-    held, enough = Held(layer.to_read(response.status, response.headers)), False
+    held, enough = Held(layer.to_read(response.status, response.headers), attempt_here()), False
     exchange.in_body = not failing
     try:
         while not enough and (chunk := await response.content.readany()):
@@ -148,11 +150,11 @@ async def _read(layer: Layer, exchange: Exchange, response: Any) -> Any:
         response.close()
         raise
     _put_back(response, held.whole, enough)
+    exchange.opened(response, failing, enough)
     if failing:
-        exchange.unclosed = response
         raise StatusFailure(response, response.status, response.headers.items(), held.whole)
     if enough:
-        exchange.open, exchange.delivered = True, 1
+        exchange.delivered = 1
         _guard(response, exchange)
     return response
 
@@ -190,8 +192,24 @@ def _guard(response: Any, exchange: Exchange) -> None:
     response.close, response.release = reporting(response.close), reporting(response.release)
 
 
+def _told(response: Any) -> aiohttp.ClientResponse:
+    """Has what `raise_for_status` raises lead to the call: aiohttp's error knows no response."""
+    plain = response.raise_for_status
+
+    def raise_for_status() -> None:
+        try:
+            plain()
+        except aiohttp.ClientResponseError as error:
+            if (trace := attached(response)) is not None:
+                attach(error, trace)
+            raise
+
+    response.raise_for_status = raise_for_status
+    return cast("aiohttp.ClientResponse", response)
+
+
 def _close(exchange: Exchange) -> None:
-    """Closes the failing response of the attempt before, whose connection goes back."""
-    response, exchange.unclosed = exchange.unclosed, None
+    """Closes the response of the attempt before, which nobody gets: its connection goes back."""
+    response = exchange.forgotten()
     if response is not None:
         response.release()

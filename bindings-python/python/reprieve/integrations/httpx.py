@@ -45,6 +45,9 @@ class RetryTransport(RetryLayer, httpx.BaseTransport):
     - A body that announces its length, up to the same limit, is read before the attempt counts, and sent for anew when
       it breaks; of any other the first bytes are, and where `stream.mode` is `buffered`, all of it. One that breaks
       later ends its call with `already_delivered` and the client's own exception.
+    - The functions of a call are given the client's own objects: `check` the response (whose body it reads with
+      `response.read()`), `prepare` and `repair` the request as `{"request": request}`, to change it or to answer with
+      another. A policy with several targets needs a `prepare`, which sends a request to its target.
     - The client's timeouts are lowered to the time left, never raised. Each redirect is a request of its own.
 
     Raises `ConfigError` for a policy that a request cannot follow (several targets without `prepare`, or the stream

@@ -83,11 +83,11 @@ class RetryAdapter(RetryLayer, requests.adapters.BaseAdapter):
         options: dict[str, Any] = {"verify": verify, "cert": cert, "proxies": proxies}
         exchange = layer.exchange(request.method or "GET", request.headers)
         try:
-            rewinds = _keep(layer, request)
+            _keep(layer, request)
 
             def once(*, request: requests.PreparedRequest) -> Any:
                 _close(exchange)
-                if rewinds and exchange.call.attempts > 1:
+                if _keep(layer, request) and exchange.call.attempts > 1:
                     requests.utils.rewind_body(request)
                 response = self._wrapped.send(request, stream, timeout=_lowered(timeout), **options)
                 return _read(layer, exchange, response, stream)
@@ -145,12 +145,12 @@ def _read(layer: Layer, exchange: Exchange, response: requests.Response, stream:
     most = layer.to_read(response.status_code, response.headers) if stream else None
     exchange.in_body = not failing
     try:
-        exchange.open = _read_ahead(response, most)
+        more = _read_ahead(response, most)
     except BaseException:
         response.close()
         raise
+    exchange.opened(response, failing, more)
     if failing:
-        exchange.unclosed, exchange.open = response, False
         body = response._content if isinstance(response._content, bytes) else None
         raise StatusFailure(response, response.status_code, response.headers.items(), body)
     if exchange.open:
@@ -162,7 +162,7 @@ def _read_ahead(response: Any, most: int | None) -> bool:
     """Reads the body, all of it or up to a limit; whether there is more to come."""
     if most == 0:
         return _first_byte(response)
-    held, chunks = Held(most), response.iter_content(CHUNK)
+    held, chunks = Held(most, attempt_here()), response.iter_content(CHUNK)
     if any(held.take(chunk) for chunk in chunks):
         whole: Iterator[bytes] = chain(held.chunks, chunks)
 
@@ -219,7 +219,7 @@ def _guard(response: Any, exchange: Exchange) -> None:
 
 
 def _close(exchange: Exchange) -> None:
-    """Closes the failing response of the attempt before, whose connection goes back."""
-    response, exchange.unclosed = exchange.unclosed, None
+    """Closes the response of the attempt before, which nobody gets: its connection goes back."""
+    response = exchange.forgotten()
     if response is not None:
         response.close()

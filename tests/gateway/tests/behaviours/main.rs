@@ -2,6 +2,7 @@
 
 mod client;
 mod counting;
+mod made;
 mod plain;
 mod streams;
 mod transport;

@@ -1,0 +1,55 @@
+"""What the frameworks' files share: a policy that has a target for each model, and one engine that retries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TypeVar, cast
+
+from .._current import current_attempt
+from .._errors import ConfigError
+from .._policy import Bound, Policy
+
+T = TypeVar("T")
+
+
+def chain(policy: object, models: int) -> Bound:
+    """The policy with one target for each model.
+
+    A policy of one target gets the targets that it lacks: `backup`, `backup_2` and so on. One that names more has to
+    name as many as there are models.
+    """
+    bound = Policy.preset(policy) if isinstance(policy, str) else policy
+    if not isinstance(bound, Bound):
+        raise ConfigError("policy", repr(policy), "a Policy, a bound one, or the name of a preset")
+    targets = bound.policy.targets
+    if len(targets) == models:
+        return bound
+    if len(targets) != 1:
+        allowed = f"one for each target of the policy, {', '.join(targets)}; or a policy that names no targets"
+        raise ConfigError("models", models, allowed)
+    added = ["backup", *(f"backup_{n}" for n in range(2, models))]
+    longer = bound.policy.replace(targets=[{"id": target} for target in (*targets, *added)])
+    return Bound(longer, bound._options)
+
+
+def of_target(bound: Bound, models: Sequence[T]) -> T:
+    """The model of the attempt under way."""
+    attempt = current_attempt()
+    assert attempt is not None
+    return models[bound.policy.targets.index(attempt.target)]
+
+
+def refuse_retries(name: str, value: object, where: str) -> None:
+    """One retry engine is enough: retries beside ours multiply."""
+    if value:
+        shown = cast("object", getattr(value, "__name__", None)) or repr(value)
+        raise ConfigError(name, shown, f"nothing, or 0: the policy retries; leave it out {where}")
+
+
+def refuse_redelivery(bound: Bound) -> None:
+    """A framework's consumers know no discard event: a stream that begins anew would repeat itself to them."""
+    stream: dict[str, object] = json.loads(bound.policy.to_json()).get("stream") or {}
+    mode = stream.get("mode")
+    if mode in ("restart", "resume"):
+        raise ConfigError("stream.mode", f'"{mode}"', '"before_first_item" or "buffered" here')

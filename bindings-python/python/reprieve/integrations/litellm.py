@@ -1,0 +1,135 @@
+"""LiteLLM under a policy: `completion` and `acompletion`, streams included.
+
+>>> from reprieve import Policy
+>>> from reprieve.integrations.litellm import resilient
+>>> llm = resilient(Policy(max_attempts=2), fallbacks=["anthropic/claude-haiku-4-5"])
+>>> llm.targets
+['primary', 'backup']
+
+`llm.completion(model="openai/gpt-5", messages=[...])` then takes what `litellm.completion` takes. LiteLLM's own retries
+are off for these calls (`num_retries` and `max_retries` are 0), and asking for them is an error: they would multiply
+with the policy's. The model of the call is the first target, the fallbacks are the others in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import litellm
+
+from .._current import current_attempt
+from .._errors import ConfigError
+from ._chain import chain, of_target, refuse_retries
+
+if TYPE_CHECKING:
+    from .._policy import Bound, Policy
+
+#: LiteLLM's own ways to try again, as arguments of a call and as settings of the module.
+RETRIES = ("num_retries", "max_retries", "retry_policy", "fallbacks", "context_window_fallback_dict")
+SETTINGS = ("num_retries", "model_fallbacks")
+#: What belongs to the model that was asked for, and is none of another one's business: above all its key.
+OF_MODEL = frozenset(
+    {
+        "model",
+        "api_key",
+        "api_base",
+        "base_url",
+        "api_version",
+        "organization",
+        "custom_llm_provider",
+        "client",
+        "headers",
+        "extra_headers",
+        "azure_ad_token",
+        "azure_ad_token_provider",
+        "deployment_id",
+        "vertex_project",
+        "vertex_location",
+        "vertex_credentials",
+        "aws_access_key_id",
+        "aws_secret_access_key",
+        "aws_session_token",
+        "aws_region_name",
+        "aws_profile_name",
+    }
+)
+
+
+def resilient(policy: Policy | Bound | str, *, fallbacks: Sequence[str | Mapping[str, Any]] = ()) -> LiteLLM:
+    """LiteLLM's completions under this policy, a bound one or the preset of this name.
+
+    A fallback is the name of a model, or the arguments that it needs, `model` among them. It gets the arguments of
+    the call but for those that say where the first model is and who asks: a key never goes to another provider.
+
+    Raises `ConfigError` where the policy names more or fewer targets than there are models.
+    """
+    return LiteLLM(policy, fallbacks)
+
+
+class LiteLLM:
+    """`completion` and `acompletion` under a policy; made by `resilient`."""
+
+    def __init__(self, policy: Policy | Bound | str, fallbacks: Sequence[str | Mapping[str, Any]] = ()) -> None:
+        self._fallbacks = [_arguments(fallback) for fallback in fallbacks]
+        self._bound = chain(policy, 1 + len(self._fallbacks))
+
+    @property
+    def targets(self) -> list[str]:
+        """The ids of the targets: the model of the call, then the fallbacks."""
+        return self._bound.policy.targets
+
+    def completion(self, model: str, messages: Sequence[Any], **kwargs: Any) -> Any:
+        """As `litellm.completion`: a `ModelResponse`, or with `stream=True` an iterator of chunks.
+
+        Giving up raises LiteLLM's own exception, with a trace attached (`reprieve.trace_of`). Raises `ConfigError`
+        where LiteLLM's retries are asked for, too.
+        """
+        models = self._models({**kwargs, "model": model, "messages": messages})
+
+        def attempt() -> Any:
+            return litellm.completion(**_of_attempt(of_target(self._bound, models)))
+
+        def chunks() -> Iterator[Any]:
+            yield from attempt()  # which could be iterated either way
+
+        return self._bound.stream(chunks) if kwargs.get("stream") else self._bound.call(attempt)
+
+    async def acompletion(self, model: str, messages: Sequence[Any], **kwargs: Any) -> Any:
+        """As `litellm.acompletion`: a `ModelResponse`, or with `stream=True` an asynchronous iterator of chunks."""
+        models = self._models({**kwargs, "model": model, "messages": messages})
+
+        async def attempt() -> Any:
+            return await litellm.acompletion(**_of_attempt(of_target(self._bound, models)))
+
+        return self._bound.stream(attempt) if kwargs.get("stream") else await self._bound.call(attempt)
+
+    def _models(self, given: dict[str, Any]) -> list[dict[str, Any]]:
+        """The arguments for each target."""
+        for name in RETRIES:
+            refuse_retries(name, given.get(name), "of the call; other models are `fallbacks` of `resilient`")
+        for name in SETTINGS:
+            refuse_retries(f"litellm.{name}", getattr(litellm, name, None), "of litellm's settings")
+        shared = {name: value for name, value in given.items() if name not in OF_MODEL}
+        return [given, *({**shared, **fallback} for fallback in self._fallbacks)]
+
+    def __repr__(self) -> str:
+        return f"<LiteLLM under {self._bound.policy!r}>"
+
+
+def _arguments(fallback: str | Mapping[str, Any]) -> dict[str, Any]:
+    arguments = {"model": fallback} if isinstance(fallback, str) else dict(fallback)
+    if not isinstance(arguments.get("model"), str):
+        raise ConfigError("fallbacks", repr(fallback), 'a model\'s name, or arguments with a "model" among them')
+    for name in RETRIES:
+        refuse_retries(name, arguments.pop(name, None), "of the fallback")
+    return arguments
+
+
+def _of_attempt(arguments: dict[str, Any]) -> dict[str, Any]:
+    """With the time that the attempt has, and without a retry of LiteLLM's."""
+    attempt = current_attempt()
+    assert attempt is not None
+    own = arguments.get("timeout")
+    timeout = min(own, attempt.timeout) if isinstance(own, (int, float)) else attempt.timeout
+    return {**arguments, "timeout": timeout, "num_retries": 0, "max_retries": 0}

@@ -1,0 +1,143 @@
+"""The OpenAI Agents SDK under a policy: a model over other models, and a provider of such models.
+
+```python
+from agents import Agent, RunConfig, Runner
+from reprieve.integrations.openai_agents import ResilientProvider
+
+config = RunConfig(model_provider=ResilientProvider("llm", fallbacks=["gpt-5-mini"]))
+await Runner.run(Agent(name="Helper", model="gpt-5"), "Hello", run_config=config)
+```
+
+The seam is the SDK's own `Model`, so every provider is covered: chat completions, responses, LiteLLM and one's own. The
+retries of the models' clients are off for these calls, and `ModelSettings.retry` is refused: they would multiply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from agents import Model, ModelProvider, ModelResponse, ModelSettings, MultiProvider
+from agents.items import TResponseStreamEvent
+from agents.models import _retry_runtime
+from agents.retry import ModelRetryAdvice, ModelRetryAdviceRequest
+
+from .. import _aio
+from .._errors import ConfigError
+from .._policy import Bound, Policy
+from ._chain import chain, of_target, refuse_redelivery, refuse_retries
+
+__all__ = ["ResilientModel", "ResilientProvider"]
+
+
+class ResilientModel(Model):
+    """A model that asks its models, in order, under a policy, a bound one or the preset of this name.
+
+    Streams are retried until their first content; see `Policy`, field `stream`. Each attempt is a span of its own in
+    the SDK's traces.
+
+    Raises `ConfigError` where the policy names more or fewer targets than there are models.
+
+    ```python
+    agent = Agent(name="Helper", model=ResilientModel([first, second], "llm"))
+    ```
+    """
+
+    def __init__(self, models: Model | Sequence[Model], policy: Policy | Bound | str) -> None:
+        self.models = [models] if isinstance(models, Model) else list(models)
+        for model in self.models:
+            if isinstance(model, ResilientModel):
+                raise ConfigError("models", "a ResilientModel", "one that is not wrapped yet: one policy is enough")
+        self.policy = chain(policy, len(self.models))
+        refuse_redelivery(self.policy)
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        _refuse_runner_retries(args, kwargs)
+
+        async def attempt() -> ModelResponse:
+            with _once():
+                return await of_target(self.policy, self.models).get_response(*args, **kwargs)
+
+        answer: ModelResponse = await _aio.run(self.policy, attempt, (), {})
+        return answer
+
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[TResponseStreamEvent]:
+        _refuse_runner_retries(args, kwargs)
+
+        def attempt() -> AsyncIterator[TResponseStreamEvent]:
+            return _each_once(of_target(self.policy, self.models).stream_response(*args, **kwargs))
+
+        async with self.policy.stream(attempt) as events:
+            async for event in events:
+                yield event
+
+    def get_retry_advice(self, request: ModelRetryAdviceRequest) -> ModelRetryAdvice | None:
+        return self.models[0].get_retry_advice(request)
+
+    async def close(self) -> None:
+        for model in self.models:
+            await model.close()
+
+    def __repr__(self) -> str:
+        return f"ResilientModel({self.models!r}, {self.policy.policy!r})"
+
+
+class ResilientProvider(ModelProvider):
+    """A provider whose models are resilient: the model that is asked for, then the fallbacks, in order.
+
+    `fallbacks` are names for the same provider, or models. `provider` is the SDK's default one where none is given.
+    All models share the policy, and with it its guards.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | Bound | str,
+        *,
+        provider: ModelProvider | None = None,
+        fallbacks: Sequence[str | Model] = (),
+    ) -> None:
+        self.policy = chain(policy, 1 + len(fallbacks))
+        self.provider = MultiProvider() if provider is None else provider
+        self.fallbacks = list(fallbacks)
+
+    def get_model(self, model_name: str | None) -> Model:
+        found = (each if isinstance(each, Model) else self.provider.get_model(each) for each in self.fallbacks)
+        return ResilientModel([self.provider.get_model(model_name), *found], self.policy)
+
+    async def aclose(self) -> None:
+        await self.provider.aclose()
+
+
+def _refuse_runner_retries(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """The runner asks a model again where `ModelSettings.retry` says so, and the SDK's defaults do not."""
+    for given in (*args, *kwargs.values()):
+        retry = given.retry if isinstance(given, ModelSettings) else None
+        if retry is not None:
+            refuse_retries("model_settings.retry.max_retries", retry.max_retries, "of the agent's settings")
+
+
+@contextmanager
+def _once() -> Generator[None]:
+    """No retries of the models' own, as the SDK's runner switches them off for its own retries."""
+    with (
+        _retry_runtime.provider_managed_retries_disabled(True),
+        _retry_runtime.websocket_pre_event_retries_disabled(True),
+    ):
+        yield
+
+
+async def _each_once(events: AsyncIterator[TResponseStreamEvent]) -> AsyncIterator[TResponseStreamEvent]:
+    """The events, of which none is waited for with retries on; what the consumer does between them is its own."""
+    try:
+        while True:
+            with _once():
+                try:
+                    event = await anext(events)
+                except StopAsyncIteration:
+                    return
+            yield event
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()

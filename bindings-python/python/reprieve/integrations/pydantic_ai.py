@@ -1,0 +1,168 @@
+"""pydantic-ai under a policy: a model over other models.
+
+```python
+from pydantic_ai import Agent
+from reprieve.integrations.pydantic_ai import ResilientModel
+
+agent = Agent(ResilientModel(["openai:gpt-5", "anthropic:claude-haiku-4-5"], "llm"))
+```
+
+Use it in place of `FallbackModel`, and leave out its HTTP retries (`pydantic_ai.retries`): they would multiply. The
+retries of the providers' clients are off for these requests (the setting `max_retries` is 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from pydantic_ai import RunContext
+from pydantic_ai.messages import (
+    FinalResultEvent,
+    ModelMessage,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartEndEvent,
+    PartStartEvent,
+    TextPart,
+    ThinkingPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse, infer_model
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+
+from .. import _aio
+from .._errors import ConfigError
+from .._policy import Bound, Policy
+from .._stream_items import READERS, Reader
+from ._chain import chain, of_target, refuse_redelivery, refuse_retries
+
+__all__ = ["ResilientModel"]
+
+#: An event, or what an attempt has used.
+Event = ModelResponseStreamEvent | dict[str, dict[str, int]]
+
+
+class ResilientModel(WrapperModel):
+    """A model that asks its models, in order, under a policy, a bound one or the preset of this name.
+
+    A model is one of pydantic-ai's, or its name. Streams are retried until their first content. Giving up raises
+    pydantic-ai's own exception of the last attempt, with a trace attached (`reprieve.trace_of`), and no group. The
+    setting `request_timeout` bounds all attempts of a request together; the policy's `attempt_timeout` bounds each.
+
+    Raises `ConfigError` where the policy names more or fewer targets than there are models, and where retries are
+    asked for as well.
+    """
+
+    def __init__(self, models: Model | str | Sequence[Model | str], policy: Policy | Bound | str) -> None:
+        given = [models] if isinstance(models, (Model, str)) else models
+        self.models = [infer_model(model) for model in given]
+        for model in self.models:
+            if isinstance(model, (ResilientModel, FallbackModel)):
+                allowed = "models that are not wrapped yet: the policy falls back, too"
+                raise ConfigError("models", f"a {type(model).__name__}", allowed)
+            refuse_retries("max_retries", (model.settings or {}).get("max_retries"), "of the model's settings")
+            _refuse_retrying_transport(model)
+        self.policy = chain(policy, len(self.models))
+        refuse_redelivery(self.policy)
+        super().__init__(self.models[0] if len(self.models) == 1 else FallbackModel(*self.models))
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        once = _once(model_settings)
+
+        async def attempt() -> ModelResponse:
+            model = of_target(self.policy, self.models)
+            prepared = self._prepared(model, messages, model_request_parameters)
+            return await model.request(prepared, once, model_request_parameters)
+
+        answer: ModelResponse = await _aio.run(self.policy, attempt, (), {})
+        return answer
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        once = _once(model_settings)
+        latest: list[StreamedResponse] = []
+
+        async def attempt() -> AsyncIterator[Event]:
+            model = of_target(self.policy, self.models)
+            prepared = self._prepared(model, messages, model_request_parameters)
+            async with model.request_stream(prepared, once, model_request_parameters, run_context) as response:
+                latest[:] = [response]
+                async for event in response:
+                    yield event
+                used = response.usage
+                yield {"usage": {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens}}
+
+        async with self.policy.stream(attempt) as events:
+            # Once an event is out there are no more attempts: the response that made it is the response.
+            first = await anext(events, None)
+            response = latest[0]
+            response._event_iterator = _from(first, events)
+            yield response
+
+    def _prepared(
+        self, model: Model, messages: list[ModelMessage], parameters: ModelRequestParameters
+    ) -> list[ModelMessage]:
+        """The messages as this model takes them; of a lone model they are prepared already."""
+        return messages if model is self.wrapped else model.prepare_messages(messages, parameters)
+
+    def _start_request_deadline(self, model_settings: ModelSettings | None, *, stream: bool) -> Any:
+        return self.models[0]._start_request_deadline(model_settings, stream=stream)
+
+
+def _once(settings: ModelSettings | None) -> ModelSettings:
+    """The settings of one attempt: the provider's client makes one request."""
+    refuse_retries("max_retries", (settings or {}).get("max_retries"), "of the model settings")
+    return cast("ModelSettings", {**(settings or {}), "max_retries": 0})
+
+
+def _refuse_retrying_transport(model: Model) -> None:
+    """pydantic-ai's own HTTP retries live in the transport of a client."""
+    held: Any = model
+    for name in ("client", "_client", "_transport"):
+        held = getattr(held, name, None)
+    if type(held).__name__ in ("AsyncTenacityTransport", "TenacityTransport"):
+        raise ConfigError(
+            "http_client", f"one with {type(held).__name__}", "a client that does not retry: the policy does"
+        )
+
+
+async def _from(first: Event | None, rest: AsyncIterator[Event]) -> AsyncIterator[ModelResponseStreamEvent]:
+    """The events, without what is there for the records."""
+    if first is not None and not isinstance(first, dict):
+        yield first
+    async for event in rest:
+        if not isinstance(event, dict):
+            yield event
+
+
+def _said(event: ModelResponseStreamEvent) -> str:
+    """Text, reasoning and calls of tools are content; parts that begin empty, and what the framework adds, are none."""
+    if isinstance(event, PartDeltaEvent):
+        return "content"
+    if not isinstance(event, PartStartEvent):
+        return "held"
+    part = event.part
+    return "content" if not isinstance(part, (TextPart, ThinkingPart)) or part.content else "held"
+
+
+def _finishes(event: ModelResponseStreamEvent) -> bool:
+    return False
+
+
+for _kind in (PartStartEvent, PartDeltaEvent, PartEndEvent, FinalResultEvent):
+    READERS[_kind] = Reader(_said, _finishes)

@@ -1,0 +1,114 @@
+"""LiteLLM under a policy: what is its own, beside what every framework is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import frameworks
+import pytest
+from at_gateway import Drill, gateway
+from failing import at_once
+from frameworks import litellm, of_litellm, user
+
+from reprieve import Policy, Stream
+from reprieve.integrations.litellm import resilient
+
+ANSWER = "The gateway answers: all is well, 世界é"
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[str]:
+    with gateway() as url:
+        yield url
+
+
+@pytest.fixture
+def drill(origin: str) -> Drill:
+    return Drill(origin)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("num_retries", 2), ("max_retries", 3), ("fallbacks", ["other"]), ("retry_policy", object())]
+)
+def test_its_own_retries_are_refused(drill: Drill, name: str, value: Any) -> None:
+    llm = resilient(at_once())
+    with pytest.raises(ValueError, match=f"{name}: .* is not allowed; it takes nothing, or 0: the policy retries"):
+        llm.completion(messages=user("Hello"), **of_litellm(drill), **{name: value})
+    with pytest.raises(ValueError, match=name):
+        asyncio.run(llm.acompletion(messages=user("Hello"), **of_litellm(drill), **{name: value}))
+    assert drill.played() == []
+
+
+def test_its_settings_are_looked_at_too(drill: Drill, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(litellm, "num_retries", 3)
+    with pytest.raises(ValueError, match=r"litellm\.num_retries: 3 is not allowed"):
+        resilient(at_once()).completion(messages=user("Hello"), **of_litellm(drill))
+
+
+def test_zero_retries_may_be_asked_for(drill: Drill) -> None:
+    llm = resilient(at_once(), fallbacks=[{**of_litellm(drill), "num_retries": 0}])
+    answer = llm.completion(messages=user("#[500x3]"), num_retries=0, max_retries=0, **of_litellm(drill))
+    assert answer.choices[0].message.content == ANSWER
+    assert drill.played() == ["500", "500", "500", "ok"]
+
+
+def test_a_fallback_by_name_gets_nothing_that_is_the_first_models(
+    drill: Drill, origin: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Drill(origin)
+    other.id = "default"  # where the first model's headers are not sent
+    monkeypatch.setenv("OPENAI_BASE_URL", other.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "another")
+    with pytest.raises(litellm.NotFoundError, match="`model-2` does not exist"):
+        resilient(at_once(), fallbacks=["openai/model-2"]).completion(messages=user("#[404]"), **of_litellm(drill))
+    assert (drill.played(), other.played()) == (["404"], ["404"])
+
+
+@pytest.mark.parametrize("fallback", [{"api_key": "x"}, {"model": 7}])
+def test_a_fallback_names_a_model(fallback: Any) -> None:
+    with pytest.raises(ValueError, match=r'fallbacks: .* or arguments with a "model" among them'):
+        resilient(at_once(), fallbacks=[fallback])
+
+
+def test_a_timeout_of_the_callers_only_shortens(drill: Drill) -> None:
+    llm = resilient(at_once(attempt_timeout=30))
+    answer = llm.completion(messages=user("#[slow=5000,ok]"), timeout=0.4, **of_litellm(drill))
+    assert answer.choices[0].message.content == ANSWER
+    assert drill.played() == ["slow=5000", "ok"]
+
+
+def test_tools_are_called(drill: Drill) -> None:
+    function = {"name": "look_up", "parameters": {"type": "object", "properties": {"word": {"type": "string"}}}}
+    tools = [{"type": "function", "function": function}]
+    llm = resilient(at_once())
+    answer = llm.completion(messages=user("#[500,tool=1]"), tools=tools, **of_litellm(drill))
+    [call] = answer.choices[0].message.tool_calls
+    assert (call.function.name, call.function.arguments) == ("look_up", '{"word":"pause"}')
+
+
+def test_a_stream_is_one_of_ours(drill: Drill) -> None:
+    stream: Stream[Any] = resilient(at_once()).completion(
+        messages=user("#[503,ok]"), stream=True, stream_options={"include_usage": True}, **of_litellm(drill)
+    )
+    with stream:
+        built = litellm.stream_chunk_builder(list(stream))
+    assert built.choices[0].message.content == ANSWER
+    assert stream.trace is not None
+    assert [receipt["output_tokens"] for receipt in stream.trace.receipts] == [None, 9]
+
+
+def test_calls_beside_each_other(drill: Drill) -> None:
+    async def run() -> list[str]:
+        llm = resilient(at_once())
+        asks = (llm.acompletion(messages=user(f"{n} #[500x{n}]"), **of_litellm(drill)) for n in (1, 2))
+        return [answer.choices[0].message.content for answer in await asyncio.gather(*asks)]
+
+    assert asyncio.run(run()) == [ANSWER, ANSWER]
+    assert len(drill.played()) == 5
+
+
+def test_the_preset_of_a_name() -> None:
+    assert resilient("llm", fallbacks=["openai/model-2"]).targets == Policy.preset("llm").targets
+    assert frameworks.for_litellm.LiteLLM is type(resilient("single"))
