@@ -96,6 +96,7 @@ identity-js:
 # Three columns where Node is; else Python alone.
 demo: python gateway $(if $(HAVE_NODE),node chromium $(TESTS)/node_modules/.package-lock.json) ## real clients against a server that misbehaves: a table, a timeline, the receipts
 	$(BIN)/python $(DRILL)
+	$(BIN)/python $(TESTS)/drill/python/hedge.py
 	$(if $(HAVE_NODE),node $(TESTS)/drill/node/drill.mjs)
 	$(if $(HAVE_NODE),node $(TESTS)/drill/browser/drill.mjs)
 	$(if $(HAVE_NODE),node $(TESTS)/drill/columns.mjs)

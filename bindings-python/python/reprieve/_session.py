@@ -38,6 +38,9 @@ class Started(NamedTuple):
 class Session:
     """One call. A driver asks it what to do, does it, and tells it how that went."""
 
+    #: Its attempts can run beside each other.
+    hedges = True
+
     def __init__(
         self,
         owner: Caller,
@@ -61,6 +64,10 @@ class Session:
         #: A handle may wake or cancel it.
         self.handled = False
         self._attempt: Attempt | None = None
+        #: The attempts in flight, by their numbers: several where one has joined another.
+        self._in_flight: dict[int, Attempt] = {}
+        #: Of several: the number of the one that is spoken of.
+        self._number: int | None = None
         #: What the latest attempt has shown.
         self._shown = 0
         #: When the latest attempt began, in real time: an inner call's trace is made after that.
@@ -85,26 +92,48 @@ class Session:
             return self._told(self.call.cancel(clock().now()))
         return self._told(self.call.begin(clock().now()))
 
+    def hedge(self) -> Action:
+        """The latest attempt is slow: whether another joins it."""
+        if self.cancelled():
+            return self._told(self.call.cancel(clock().now()))
+        return self._told(self.call.hedge(clock().now()))
+
     def attempt(self, action: Action) -> Attempt:
         """Makes the attempt visible to the function. Undone by its outcome."""
+        made = self.beside(action)
+        self._reset_to = CURRENT.set(made)
+        return made
+
+    def beside(self, action: Action) -> Attempt:
+        """Makes an attempt whose task sees to it that it is visible."""
         assert action.number is not None
         assert action.target is not None
         assert action.timeout_ns is not None
         connect_timeout, run = self.policy.connect_timeout, self.run
         facts = Facts(action.number, action.target, action.timeout_ns, self.call.is_last, connect_timeout, run)
-        self._attempt, self._since = Attempt(facts, clock().now()).named(self._ids), _native.now()
-        self._reset_to = CURRENT.set(self._attempt)
+        self._attempt = Attempt(facts, clock().now()).named(self._ids)
+        if not self._in_flight:
+            self._since = _native.now()
+        self._in_flight[action.number] = self._attempt
+        self._number = None
         return self._attempt
 
+    def turn_to(self, attempt: Attempt) -> None:
+        """Of several attempts in flight, what is told next is about this one."""
+        self._attempt, self._number = attempt, attempt.number
+
     def hide(self) -> None:
-        """The attempt is no longer visible to what runs here."""
+        """The attempt is over, and no longer visible to what runs here."""
         attempt, self._attempt = self._attempt, None
         if attempt is None:
             return
         attempt.ended = True
+        self._in_flight.pop(attempt.number, None)
         self._shown = attempt.shown
-        with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
-            CURRENT.reset(self._reset_to)
+        if self._reset_to is not None:
+            with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
+                CURRENT.reset(self._reset_to)
+            self._reset_to = None
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function of the attempt's target."""
@@ -175,9 +204,9 @@ class Session:
         """The attempt under way was cancelled at its timeout, and has unwound."""
         seconds = self._attempt.timeout if self._attempt else self.policy.first_timeout_ns / 1e9
         self.hide()
-        message = f"attempt {self.call.attempts} took longer than {seconds:.3g} s"
+        message = f"attempt {self.number} took longer than {seconds:.3g} s"
         own = self.options.meter.timed_out() if self.options.meter else None
-        self.error = own or AttemptTimeout(message, attempts=self.call.attempts)
+        self.error = own or AttemptTimeout(message, attempts=self.number)
         return self._outcome({"failure": {"kind": "timeout", "message": message}} | self._refused())
 
     def abandoned(self) -> Action:
@@ -218,6 +247,11 @@ class Session:
         waker = self.waker
         if waker is not None:
             waker()
+
+    @property
+    def number(self) -> int:
+        """The number of the attempt that is spoken of: the latest, where there are not several."""
+        return self._number or self.call.attempts
 
     @property
     def deaf(self) -> bool:
@@ -326,7 +360,7 @@ class Session:
         text = outcome if isinstance(outcome, str) else as_json(outcome)
         if self.options.meter is not None and (retries := self.options.meter.hidden()):
             self._report_hidden(retries)
-        return self._told(self.call.on_outcome(clock().now(), self.call.attempts, text))
+        return self._told(self.call.on_outcome(clock().now(), self.number, text))
 
     def _outcome_of(self, error: Exception) -> dict[str, Any]:
         """Evidence for the core; with functions of the user's own, the failure and what they say of it."""

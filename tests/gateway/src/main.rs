@@ -50,6 +50,7 @@
 //! | `#[sse-first=MS]` | MS of silence before the first content, then `ok` |
 //! | `#[sse-slow=MS]` | `ok`, with MS between deltas |
 //! | `#[500,429x2,ok]` | a list, one entry per request; the last one repeats |
+//! | `#[ok,ok,slow=300,again]` | a list that starts over: every third answer is slow |
 //!
 //! An entry that ends in "then `ok`" goes on to the next entry inside a list, and to `ok` at its end. `sse-` markers
 //! need `"stream": true`. A marker that is none of these, or one that is never closed, is answered with 400
