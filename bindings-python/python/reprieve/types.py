@@ -248,11 +248,14 @@ class HedgeFields(_Delayed, total=False):
 
 
 class StreamFields(TypedDict, total=False):
-    """How streams are retried and timed."""
+    """How streams are retried and timed. Timers count only while the source is waited for; none is set by default."""
 
     mode: Literal["before_first_item", "buffered", "restart", "resume"]
+    #: From the beginning of an attempt to its first content; never more than the attempt itself may take.
     first_item_timeout: Duration | None
+    #: Between two events that are data, once there was one.
     idle_timeout: Duration | None
+    #: Without any byte at all, a ping's neither.
     silence_timeout: Duration | None
 
 
