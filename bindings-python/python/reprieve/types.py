@@ -35,6 +35,7 @@ __all__ = [
     "KindFields",
     "PolicyFields",
     "PresetName",
+    "Price",
     "Request",
     "RetryAfterFields",
     "RetryAfterSource",
@@ -326,6 +327,19 @@ class CallOptions(TypedDict, total=False):
     check: Callable[[Any], object] | None
     prepare: Callable[[dict[str, Any], str], Request | Awaitable[Request | None] | None] | None
     repair: Mapping[Kind, Callable[[dict[str, Any], Failure], Request | Awaitable[Request | None] | None]] | None
+
+
+class _Price(TypedDict):
+    input: float
+    output: float
+
+
+class Price(_Price, total=False):
+    """What a million tokens of a model cost. What is read from a cache or written into one costs `input` by default."""
+
+    cached_input: float
+    cache_write: float
+    currency: str
 
 
 class EvidenceFields(TypedDict, total=False):
