@@ -37,6 +37,7 @@ from reprieve import (
     current_attempt,
     testing,
     trace_of,
+    wrap,
 )
 from reprieve.integrations import fastapi as fastapi_integration
 from reprieve.integrations.aiohttp import retry_middleware
@@ -48,6 +49,10 @@ from reprieve.types import Kind, PolicyFields, StopReason
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
+
+    import anthropic
+    import openai
+    from openai.types.chat import ChatCompletion
 
 policy = Policy()
 
@@ -324,3 +329,18 @@ async def layered() -> None:
 fastapi_integration.install(fastapi.FastAPI(), {"shed": 429})
 fastapi_integration.install(fastapi.FastAPI(), {"she": 429})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
 assert_type(retry_policy(policy), langgraph.types.RetryPolicy)
+
+
+# --- clients keep their types ----------------------------------------------------------------------------------------
+
+
+def clients(client: openai.OpenAI, other: anthropic.AsyncAnthropic) -> None:
+    wrapped = wrap(client, "interactive", prices={"gpt-5": {"input": 1.25, "output": 10.0, "currency": "EUR"}})
+    assert_type(wrapped, openai.OpenAI)
+    answer = wrapped.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "?"}])
+    assert_type(answer, ChatCompletion)
+    assert_type(wrap(other, Policy(), idempotency=True, scene="chat"), anthropic.AsyncAnthropic)
+    wrap(other, {"max_attempts": 2}, clients={"backup": other})
+    wrap(client, {"max_atempts": 2})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    wrap(client, policy, prices={"gpt-5": {"input": 1.25}})  # type: ignore[typeddict-item]  # pyright: ignore[reportArgumentType]
+    wrap(client, policy, scenes="chat")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
