@@ -52,9 +52,6 @@ class Exchange(Session):
     #: A response that has come too late would have to be read or closed by somebody.
     hedges = False
 
-    #: What it knows is of one attempt at a time.
-    hedges = False
-
     def __init__(self, owner: Bound, method: str) -> None:
         super().__init__(owner, recorded=True)
         self._method = method
