@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import pickle
 import threading
 import traceback
 import weakref
@@ -173,6 +174,13 @@ class TestCheck:
     def test_classify_has_a_word_on_what_check_raises(self, play: Play) -> None:
         bound = at_once(max_attempts=1).bind(check=json.loads, classify=lambda _: "no_evidence")
         assert kinds(play(bound, Script("{"))) == ["no_evidence"]
+
+    def test_a_refusal_crosses_processes_with_its_answer(self) -> None:
+        for answer, kept in [({"city": "Paris"}, {"city": "Paris"}), (threading.Lock(), None)]:
+            error = at_once(max_attempts=2).bind(check=lambda _: False).execute(lambda answer=answer: answer).error
+            copy = pickle.loads(pickle.dumps(error))
+            assert isinstance(copy, BadOutput)
+            assert (copy.value, copy.attempts, str(copy)) == (kept, 2, str(error))
 
     def test_giving_up_wrapped(self) -> None:
         bound = at_once(max_attempts=1).bind(check=lambda _: False, on_give_up="wrapped")

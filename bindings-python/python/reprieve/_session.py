@@ -385,9 +385,8 @@ class Session:
         elapsed = (trace.ended or {}).get("elapsed_ms", 0) / 1000
         count = self.call.attempts
         words = f"{count} attempt{'' if count == 1 else 's'} in {elapsed:.3g} s"
-        note = f"reprieve: gave up after {words}: {action_words(action)} ({action.reason}); trace {trace.trace_id}"
-        if self._broken is not None:
-            note += f"; {self._broken} raised this"
+        why = action_words(action) if self._broken is None else f"{self._broken} raised this"
+        note = f"reprieve: gave up after {words}: {why} ({action.reason}); trace {trace.trace_id}"
         if failure is not None:
             note += f"; last failure {failure.kind}"
             if failure.kind == "unknown" and action.reason == "not_retryable":
