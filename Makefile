@@ -20,7 +20,7 @@ HAVE_NODE := $(shell node -e 'process.exit(+(parseInt(process.versions.node) < 2
 BENCHES := $(wildcard $(PACKAGE)/benches/*.py)
 NATIVE := $(shell find core/src $(PACKAGE)/src -name '*.rs') Cargo.toml Cargo.lock core/Cargo.toml $(PACKAGE)/Cargo.toml
 
-.PHONY: help check test demo bench python wasm node sizes gateway serve vectors lock wheel clean chromium no-node \
+.PHONY: help check test demo compare bench python wasm node sizes gateway serve vectors lock wheel clean chromium no-node \
         check-rust check-python check-js test-rust test-python test-wheel test-js test-identity identity-js
 
 help: ## list these targets
@@ -38,7 +38,7 @@ check-python: $(VENV)/.installed
 	cd $(PACKAGE) && $(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
 	$(BIN)/ruff check --quiet --config $(PACKAGE)/pyproject.toml .ci .ci/no-imports .ci/smoke-wheel tests
 	$(BIN)/ruff format --quiet --check --config $(PACKAGE)/pyproject.toml --exclude derive.py .ci .ci/no-imports .ci/smoke-wheel tests
-	cd $(PACKAGE) && $(BIN)/mypy && $(BIN)/mypy ../tests/drill/python
+	cd $(PACKAGE) && $(BIN)/mypy && $(BIN)/mypy ../tests/drill/python ../tests/drill/compare.py
 	cd $(PACKAGE) && $(BIN)/pyright --pythonpath $(BIN)/python
 
 test: test-rust test-python test-wheel $(if $(HAVE_NODE),test-js,no-node) test-identity demo ## everything: core, vectors, gateway, bindings, READMEs, packages, identity, drill
@@ -96,9 +96,14 @@ identity-js:
 # Three columns where Node is; else Python alone.
 demo: python gateway $(if $(HAVE_NODE),node chromium $(TESTS)/node_modules/.package-lock.json) ## real clients against a server that misbehaves: a table, a timeline, the receipts
 	$(BIN)/python $(DRILL)
+	$(BIN)/python $(TESTS)/drill/python/hedge.py
 	$(if $(HAVE_NODE),node $(TESTS)/drill/node/drill.mjs)
 	$(if $(HAVE_NODE),node $(TESTS)/drill/browser/drill.mjs)
 	$(if $(HAVE_NODE),node $(TESTS)/drill/columns.mjs)
+
+# Other languages' clients have a program of their own, whose rows are gathered.
+compare: python gateway $(if $(HAVE_NODE),node $(TESTS)/node_modules/.package-lock.json) ## what a failure does to each client, without and with reprieve: a table
+	$(BIN)/python $(TESTS)/drill/compare.py $(if $(HAVE_NODE),$(wildcard $(TESTS)/drill/compare.mjs))
 
 bench: python ## what a retry costs, beside the peers: tables, and target/bench/*.json
 	cargo bench --locked -p reprieve

@@ -121,7 +121,10 @@ export class Attempt {
     return this._asks ?? this._maker._request;
   }
 
-  /** Aborts when the attempt is abandoned: at its timeout, or because its call was cancelled. Never on success. */
+  /**
+   * Aborts when the attempt is abandoned: at its timeout, because its call was cancelled, or because another attempt
+   * beside it was first. Never on success.
+   */
   get signal(): AbortSignal {
     if (!this._controller) {
       this._controller = new AbortController();
@@ -181,6 +184,12 @@ export class Attempt {
   /** @internal Abandons it, because its call is cancelled. */
   _cancel(reason: unknown): void {
     if (leave(this)) this._end(CANCELLED, reason);
+  }
+
+  /** @internal Another one was first: it is abandoned, and nobody is told how it ends. */
+  _drop(reason: unknown): void {
+    this._resolve = undefined;
+    this._cancel(reason);
   }
 
   /** @internal Its time is up. */

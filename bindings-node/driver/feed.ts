@@ -270,6 +270,11 @@ class FeedSession<T> extends Session {
     return result;
   }
 
+  /** What two attempts deliver cannot be told apart by who reads it. */
+  protected override _hedges(): boolean {
+    return false;
+  }
+
   /** What a stream answers is looked at when it is whole. */
   protected override get _check(): undefined {
     return undefined;

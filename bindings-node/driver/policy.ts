@@ -60,7 +60,7 @@ export class Bound {
   /** Nothing of a call has to be known before an attempt fails. */
   private _isPlain(): boolean {
     if (this._plain === undefined) {
-      this._plain = isPlain(this._options) && this.policy._loads();
+      this._plain = isPlain(this._options) && this.policy._loads() && !this.policy._known()._hedged;
       if (this._plain) this._asked = this._guardSet();
     }
     return this._plain;
@@ -171,6 +171,7 @@ function refuseOther(fn: unknown): void {
 /** A policy's first attempt, and what else its calls ask it for. */
 interface Known extends Facts {
   readonly _guarded: boolean;
+  readonly _hedged: boolean;
   readonly _nested: string;
 }
 
@@ -253,6 +254,7 @@ export class Policy extends Bound {
       _connectNs: native.connectTimeoutNs() ?? undefined,
       _isLast: native.maxAttemptsOfFirst() === 1 && targets.length === 1,
       _guarded: native.guarded(),
+      _hedged: native.hedged(),
       _nested: native.nested(),
     };
     return this._facts;

@@ -44,7 +44,7 @@ export class Call {
 
   constructor(policy: Policy, seed: bigint | number | string, { ids, guards, run, endsBy, repairs }: RawOptions = {}) {
     guards?._leaves();
-    const how = toJson({ ids: toWire(ids ?? null), endsBy, recorded: true, hedged: true, repairs });
+    const how = toJson({ ids: toWire(ids ?? null), endsBy, recorded: true, repairs });
     this._native = ask(() => new (engine().Call)(policy._native, `${seed}`, how, guards?._native, run?._native));
   }
 
@@ -56,7 +56,7 @@ export class Call {
     { countSuspended, guards, run, endsBy, repairs }: RestoreOptions = {},
   ): [Call, Action] {
     guards?._leaves();
-    const how = toJson({ countSuspended, endsBy, hedged: true, repairs });
+    const how = toJson({ countSuspended, endsBy, repairs });
     const _native = ask(() => engine().Call.restore(snapshot, now, wallNowMs, how, guards?._native, run?._native));
     return [Object.assign(Object.create(Call.prototype), { _native }), actionOf(_native.restored())];
   }

@@ -28,12 +28,15 @@ import { ask, engine } from "./load.js";
 import type { Options } from "./options.js";
 import { outcomeOf } from "./outcome.js";
 import type { Bound } from "./policy.js";
+import { race } from "./race.js";
 import { Result } from "./result.js";
 import { arrive } from "./timers.js";
 import { attach, Trace } from "./trace.js";
 import type { CallEvent, StopReason } from "./types.js";
 import { usageOf } from "./usage.js";
 import { type Wait, waitFor } from "./wait.js";
+
+const SUPERSEDED = "another attempt beside it was first";
 
 /** One call. The loop asks it what to do, does it, and is told what comes next. */
 export class Session implements Maker {
@@ -57,7 +60,8 @@ export class Session implements Maker {
   private _failed: { _error: unknown; _ours: boolean } | undefined;
   /** Why the call is cancelled. */
   private _cancelled: string | undefined;
-  private _inFlight: Attempt | undefined;
+  /** Several, where one has joined another. */
+  private readonly _inFlight = new Set<Attempt>();
   private _pause: Wait | undefined;
 
   /** `watched`: by a handle, which tells all. `first`: an attempt that was made already, and did not succeed. */
@@ -93,8 +97,19 @@ export class Session implements Maker {
     return this._told(this._isCancelled() ? this._call.cancel(now) : this._call.begin(now));
   }
 
-  /** Makes the attempt; answers what to do next. */
-  _attempt({ number, target, timeoutNs }: Action): Promise<Action> {
+  /** Makes the attempt, and those that join it while it is slow; answers what to do next. */
+  _attempt(action: Action): Promise<Action> {
+    return action.hedgeAfterNs !== undefined && this._hedges() ? race(this, action) : this._launch(action);
+  }
+
+  /** The latest attempt is slow: whether another joins it. */
+  _hedge(): Action {
+    const now = clock.now();
+    return this._told(this._isCancelled() ? this._call.cancel(now) : this._call.hedge(now));
+  }
+
+  /** Makes one attempt; answers what it came to. */
+  _launch({ number, target, timeoutNs }: Action): Promise<Action> {
     const facts = {
       _number: number as number,
       _target: target as string,
@@ -103,14 +118,21 @@ export class Session implements Maker {
       _isLast: this._call.isLast(),
     };
     const fn = this._owner._options.targets?.[facts._target] ?? this._fn;
-    this._inFlight = this._new(facts, this._whole(fn));
-    this._inFlight._ids = this._ids;
-    return this._inFlight._start() as Promise<Action>;
+    const attempt = this._new(facts, this._whole(fn));
+    attempt._ids = this._ids;
+    this._inFlight.add(attempt);
+    return attempt._start() as Promise<Action>;
   }
 
   /** An attempt has ended: what the loop is to do next. */
   _ended(attempt: Attempt, how: How, value: unknown): Action {
-    this._inFlight = undefined;
+    this._inFlight.delete(attempt);
+    const action = this._judged(attempt, how, value);
+    if (action.kind !== "pending") for (const other of this._leave()) other._drop(new CallCancelled(SUPERSEDED));
+    return action;
+  }
+
+  private _judged(attempt: Attempt, how: How, value: unknown): Action {
     if (value instanceof Broken) return this._breaks(value, attempt);
     const hidden = this._owner._options._meter?.hidden?.(attempt);
     if (hidden) this._tells(hidden);
@@ -164,7 +186,8 @@ export class Session implements Maker {
 
   /** Ends a wait; the machine checks whether it was over. Abandons the attempt of a call that is cancelled. */
   _wake(): void {
-    if (this._isCancelled()) this._inFlight?._cancel(new CallCancelled(this._cancelled));
+    if (this._isCancelled())
+      for (const attempt of [...this._inFlight]) attempt._cancel(new CallCancelled(this._cancelled));
     this._pause?._end();
   }
 
@@ -238,6 +261,18 @@ export class Session implements Maker {
   }
 
   // --- inside ---
+
+  /** Whether this driver runs attempts beside each other. */
+  protected _hedges(): boolean {
+    return true;
+  }
+
+  /** The attempts that are still in flight, which are no longer this call's. */
+  private _leave(): Attempt[] {
+    const rest = [...this._inFlight];
+    this._inFlight.clear();
+    return rest;
+  }
 
   protected _new(facts: Facts, fn: AttemptFunction<unknown>): Attempt {
     return new Attempt(facts, this, fn, this._signal)._starts(arrive());

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from . import _native
 from ._errors import StreamError
 from ._reading import dig, get, is_dict, well_formed
-from ._usage import usage_of
+from ._usage import details_of, main_of
 
 #: So many items of an answer's end are read: the finish frame, and what may come after it.
 LAST = 8
@@ -27,7 +27,7 @@ TELLING = STARTS | PINGS | {"error", "response.failed"}
 #: The type, and the field, of an event that openai's stream manager wraps; events that it makes of that one follow it.
 WRAPPER = "chunk"
 #: Where an event keeps what its answer used.
-ANSWERS = ((), ("message",), ("response",), ("chunk",))
+ANSWERS = ((), ("message",), ("response",), ("chunk",), ("metadata",))
 
 Sign = Callable[[Any], bool]
 
@@ -111,7 +111,7 @@ class Reading:
         if known and not self.content and not self.goes_on:
             raise StreamError("the answer has nothing in it", code="empty_answer")
 
-    def usage(self, items: Sequence[Any]) -> dict[str, int] | None:
+    def usage(self, items: Sequence[Any]) -> dict[str, int]:
         """What the attempt used, as far as its items say; a later word counts."""
         found: dict[str, int] = {}
         for item in (*reversed(items[-LAST:]), *self._opening[:1]):
@@ -119,10 +119,10 @@ class Reading:
                 continue
             for path in ANSWERS:
                 answer = dig(item, path)
-                found = {**(usage_of(answer) or {}), **found} if answer is not None else found
-            if len(found) > 1:
+                found = {**details_of(answer), **found} if answer is not None else found
+            if len(main_of(found) or ()) > 1:
                 break
-        return found or None
+        return found
 
     def _said(self, item: Any) -> str:
         """What the core says of an item; what a manager makes of the event before says nothing more."""
