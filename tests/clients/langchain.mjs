@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { HumanMessage } from "@langchain/core/messages";
 import { StringOutputParser } from "@langchain/core/output_parsers";
 import { ChatPromptTemplate } from "@langchain/core/prompts";
 import { RunnableLambda } from "@langchain/core/runnables";
@@ -170,6 +171,14 @@ export async function suite(engine) {
         assert.equal(Math.round(receipt.cost * 1e9), receipt.input_tokens * 1e3 + receipt.output_tokens * 2e3);
       }
       assert.ok(run.report().cost_nanos.used > 0);
+    });
+
+    test("messages are repaired", async () => {
+      const repair = { context_length_exceeded: () => [new HumanMessage("#[ok]")] };
+      const { model, counts } = opened({ ...QUICK, maxAttempts: 1 }, { repair });
+      assert.equal((await model.invoke("#[context]")).content, TEXT);
+      assert.equal(await read(await model.stream("#[context]")), TEXT);
+      assert.deepEqual(await counts(), [4]);
     });
 
     test("any runnable", async () => {
