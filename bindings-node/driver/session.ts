@@ -5,9 +5,9 @@
 import {
   Attempt,
   type AttemptFunction,
+  attemptAround,
   attemptOf,
   CANCELLED,
-  currentAttempt,
   during,
   type Facts,
   type How,
@@ -73,11 +73,12 @@ export class Session implements Maker {
   ) {
     const { _options: options } = _owner;
     const given = first ? first._signal : _owner._signal;
-    const outer = attemptOf(given) ?? currentAttempt();
+    const around = attemptOf(given) ?? attemptAround();
+    const outer = around?._over ? undefined : around;
     this._outer = outer;
     // An outer attempt that is abandoned takes the inner call with it.
-    const bounded = outer && _owner.policy._known()._nested === "bounded";
-    this._signal = given ?? (bounded ? outer.signal : undefined);
+    const bounded = around && _owner.policy._known()._nested === "bounded";
+    this._signal = given ?? (bounded ? around.signal : undefined);
     this._run = options.run ?? outer?.run;
     this._guards = _owner._guardSet();
     this._recorded = watched || !!options.sink || !!this._run;
