@@ -15,6 +15,7 @@ from ._session import Session
 from ._stream_items import Reading, body_of
 from ._stream_timers import Limits, Timers
 from ._trace import Trace
+from ._usage import main_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +127,7 @@ class StreamSession(Session):
         self._attempt, self._since = made, _native.now()
         if self.buffered:
             self.got = []
-        self.reading, self._before = Reading(), len(self.got)
+        self.reading, self._before = Reading(goes_on=bool(self.delivered)), len(self.got)
         self._committed, self._opened, self._answering = None, False, False
         return made
 
@@ -173,7 +174,7 @@ class StreamSession(Session):
         held = [] if self.reading.content else self.reading.held
         try:
             self.reading.end(held or self.items)
-            self.check([*self.items, *held])
+            self.check([*self.got, *held])
         except Broken as broken:
             return self.broken(broken)
         except Exception as fault:
@@ -187,7 +188,8 @@ class StreamSession(Session):
         """A timer has run out."""
         self.hide()
         message = f"attempt {self.call.attempts} {words}"
-        self.error = AttemptTimeout(message, attempts=self.call.attempts)
+        own = self.options.meter.timed_out() if self.options.meter else None
+        self.error = own or AttemptTimeout(message, attempts=self.call.attempts)
         return self._outcome({"failure": {"kind": "timeout", "message": message}})
 
     def left(self) -> None:
@@ -206,7 +208,7 @@ class StreamSession(Session):
         return Discard(count)
 
     def trace(self) -> Trace:
-        return Trace(self.call.trace_id, self.call.lines(), tuple(self.delivered))
+        return Trace(self.call.trace_id, [*self.call.lines(), *self._hidden], tuple(self.delivered))
 
     # --- inside ---
 
@@ -239,5 +241,6 @@ class StreamSession(Session):
         outcome["delivered"] = len(self.delivered)
         if self._committed is not None:
             outcome["delivering"] = clock().now() - self._committed
-        usage = self.reading.usage(self.items)
+        details, meter = self.reading.usage(self.items), self.options.meter
+        usage = main_of(details) if meter is None else meter.priced(details)
         return super()._outcome({**outcome, "usage": usage} if usage else outcome)
