@@ -1,6 +1,9 @@
 """Bodies that a request reads as it is sent: files are wound back for the next attempt, and what can be read once is
 kept, up to a limit."""
 
+# What a body is made of is of any type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
@@ -44,7 +47,7 @@ class Body:
         if callable(getattr(part, "read", None)):
             return _kept(field, part, part.read(MOST + 1))
         if isinstance(part, Iterable):
-            return _kept(field, part, _joined(cast("Iterable[Any]", part)))
+            return _kept(field, part, _joined(part))
         if isinstance(part, AsyncIterable):
             raise ConfigError(
                 field, f"a {type(part).__qualname__}", "what can be sent again: bytes, or a seekable file"
@@ -52,8 +55,8 @@ class Body:
         return part
 
     def _file(self, name: str, file: Any) -> Any:
-        if isinstance(file, tuple) and len(cast("tuple[Any, ...]", file)) > 1:
-            filename, content, *rest = cast("tuple[Any, ...]", file)
+        if isinstance(file, tuple) and len(file) > 1:
+            filename, content, *rest = file
             return (filename, self.part(f"files.{name}", content), *rest)
         return self.part(f"files.{name}", file)
 
