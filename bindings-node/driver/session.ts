@@ -5,9 +5,9 @@
 import {
   Attempt,
   type AttemptFunction,
+  attemptAround,
   attemptOf,
   CANCELLED,
-  currentAttempt,
   during,
   type Facts,
   type How,
@@ -73,11 +73,12 @@ export class Session implements Maker {
   ) {
     const { _options: options } = _owner;
     const given = first ? first._signal : _owner._signal;
-    const outer = attemptOf(given) ?? currentAttempt();
+    const around = attemptOf(given) ?? attemptAround();
+    const outer = around?._over ? undefined : around;
     this._outer = outer;
     // An outer attempt that is abandoned takes the inner call with it.
-    const bounded = outer && _owner.policy._known()._nested === "bounded";
-    this._signal = given ?? (bounded ? outer.signal : undefined);
+    const bounded = around && _owner.policy._known()._nested === "bounded";
+    this._signal = given ?? (bounded ? around.signal : undefined);
     this._run = options.run ?? outer?.run;
     this._guards = _owner._guardSet();
     this._recorded = watched || !!options.sink || !!this._run;
@@ -230,13 +231,13 @@ export class Session implements Maker {
     const json = this._call.failure();
     const failure = json ? new Failure(json) : undefined;
     const attempts = this._call.attempts();
+    const why = this._brokenBy ? `${this._brokenBy} threw this` : engine().says(stopReason);
     const note = [
-      `gave up after ${attempts} attempt${attempts === 1 ? "" : "s"}: ${engine().says(stopReason)} (${stopReason})`,
+      `gave up after ${attempts} attempt${attempts === 1 ? "" : "s"}: ${why} (${stopReason})`,
       failure && `last failure ${failure.kind}`,
       failure?.kind === "unknown" && 'to retry it, add "unknown" to retryOn, or a rule that says what it is',
       resumeIn !== undefined && `may work in ${Math.ceil(resumeIn)} ms`,
       disposition === "human" && "needs a person",
-      this._brokenBy && `${this._brokenBy} threw this`,
     ].filter(Boolean);
     // An attempt may also end with a cancellation of its own, which is an error like any other.
     const cancelled = stopReason === "cancelled" && this._cancelled;
