@@ -231,13 +231,13 @@ export class Session implements Maker {
     const json = this._call.failure();
     const failure = json ? new Failure(json) : undefined;
     const attempts = this._call.attempts();
+    const why = this._brokenBy ? `${this._brokenBy} threw this` : engine().says(stopReason);
     const note = [
-      `gave up after ${attempts} attempt${attempts === 1 ? "" : "s"}: ${engine().says(stopReason)} (${stopReason})`,
+      `gave up after ${attempts} attempt${attempts === 1 ? "" : "s"}: ${why} (${stopReason})`,
       failure && `last failure ${failure.kind}`,
       failure?.kind === "unknown" && 'to retry it, add "unknown" to retryOn, or a rule that says what it is',
       resumeIn !== undefined && `may work in ${Math.ceil(resumeIn)} ms`,
       disposition === "human" && "needs a person",
-      this._brokenBy && `${this._brokenBy} threw this`,
     ].filter(Boolean);
     // An attempt may also end with a cancellation of its own, which is an error like any other.
     const cancelled = stopReason === "cancelled" && this._cancelled;
