@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.messages import (
@@ -35,10 +35,10 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from .. import _aio
-from .._errors import ConfigError
+from .._errors import ConfigError, StreamError
 from .._policy import Bound, Policy
 from .._stream_items import READERS, Reader
-from ._chain import chain, of_target, refuse_redelivery, refuse_retries
+from ._chain import chain, of_target, off, refuse_redelivery, refuse_retries
 
 __all__ = ["ResilientModel"]
 
@@ -66,7 +66,7 @@ class ResilientModel(WrapperModel):
                 raise ConfigError("models", f"a {type(model).__name__}", allowed)
             refuse_retries("max_retries", (model.settings or {}).get("max_retries"), "of the model's settings")
             _refuse_retrying_transport(model)
-        self.policy = chain(policy, len(self.models))
+        self.policy = chain(policy, len(self.models), off("pydantic-ai-slim", "max_retries"))
         refuse_redelivery(self.policy)
         super().__init__(self.models[0] if len(self.models) == 1 else FallbackModel(*self.models))
 
@@ -76,14 +76,17 @@ class ResilientModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        once = _once(model_settings)
-
-        async def attempt() -> ModelResponse:
+        async def attempt(
+            messages: list[ModelMessage],
+            model_settings: ModelSettings,
+            model_request_parameters: ModelRequestParameters,
+        ) -> ModelResponse:
             model = of_target(self.policy, self.models)
             prepared = self._prepared(model, messages, model_request_parameters)
-            return await model.request(prepared, once, model_request_parameters)
+            return await model.request(prepared, model_settings, model_request_parameters)
 
-        answer: ModelResponse = await _aio.run(self.policy, attempt, (), {})
+        request = _request(messages, model_settings, model_request_parameters)
+        answer: ModelResponse = await _aio.run(self.policy, attempt, (), request)
         return answer
 
     @asynccontextmanager
@@ -94,20 +97,27 @@ class ResilientModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        once = _once(model_settings)
         latest: list[StreamedResponse] = []
 
-        async def attempt() -> AsyncIterator[Event]:
+        async def attempt(
+            messages: list[ModelMessage],
+            model_settings: ModelSettings,
+            model_request_parameters: ModelRequestParameters,
+        ) -> AsyncIterator[Event]:
             model = of_target(self.policy, self.models)
             prepared = self._prepared(model, messages, model_request_parameters)
-            async with model.request_stream(prepared, once, model_request_parameters, run_context) as response:
+            async with model.request_stream(
+                prepared, model_settings, model_request_parameters, run_context
+            ) as response:
                 latest[:] = [response]
                 async for event in response:
                     yield event
+                _refuse_half(response)
                 used = response.usage
                 yield {"usage": {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens}}
 
-        async with self.policy.stream(attempt) as events:
+        request = _request(messages, model_settings, model_request_parameters)
+        async with self.policy.stream(attempt, **request) as events:
             # Once an event is out there are no more attempts: the response that made it is the response.
             first = await anext(events, None)
             response = latest[0]
@@ -124,10 +134,19 @@ class ResilientModel(WrapperModel):
         return self.models[0]._start_request_deadline(model_settings, stream=stream)
 
 
-def _once(settings: ModelSettings | None) -> ModelSettings:
-    """The settings of one attempt: the provider's client makes one request."""
+def _request(
+    messages: list[ModelMessage], settings: ModelSettings | None, parameters: ModelRequestParameters
+) -> dict[str, Any]:
+    """What an attempt is given, by name: the provider's client makes one request."""
     refuse_retries("max_retries", (settings or {}).get("max_retries"), "of the model settings")
-    return cast("ModelSettings", {**(settings or {}), "max_retries": 0})
+    once = {**(settings or {}), "max_retries": 0}
+    return {"messages": messages, "model_settings": once, "model_request_parameters": parameters}
+
+
+def _refuse_half(response: StreamedResponse) -> None:
+    """These providers say how an answer ends; pydantic-ai takes one that just ends for whole."""
+    if response.provider_name in ("openai", "anthropic") and response.finish_reason is None and not response.cancelled:
+        raise StreamError("the stream ended without its finish frame", code="eof_without_finish")
 
 
 def _refuse_retrying_transport(model: Model) -> None:
