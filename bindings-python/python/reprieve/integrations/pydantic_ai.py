@@ -9,6 +9,8 @@ agent = Agent(ResilientModel(["openai:gpt-5", "anthropic:claude-haiku-4-5"], "ll
 
 Use it in place of `FallbackModel`, and leave out its HTTP retries (`pydantic_ai.retries`): they would multiply. The
 retries of the providers' clients are off for these requests (the setting `max_retries` is 0).
+
+A stream that ends early without an error is taken for a whole answer by pydantic-ai itself, and so it is here.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from .. import _aio
-from .._errors import ConfigError, StreamError
+from .._errors import ConfigError
 from .._policy import Bound, Policy
 from .._stream_items import READERS, Reader
 from ._chain import chain, of_target, off, refuse_redelivery, refuse_retries
@@ -112,7 +114,6 @@ class ResilientModel(WrapperModel):
                 latest[:] = [response]
                 async for event in response:
                     yield event
-                _refuse_half(response)
                 used = response.usage
                 yield {"usage": {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens}}
 
@@ -141,12 +142,6 @@ def _request(
     refuse_retries("max_retries", (settings or {}).get("max_retries"), "of the model settings")
     once = {**(settings or {}), "max_retries": 0}
     return {"messages": messages, "model_settings": once, "model_request_parameters": parameters}
-
-
-def _refuse_half(response: StreamedResponse) -> None:
-    """These providers say how an answer ends; pydantic-ai takes one that just ends for whole."""
-    if response.provider_name in ("openai", "anthropic") and response.finish_reason is None and not response.cancelled:
-        raise StreamError("the stream ended without its finish frame", code="eof_without_finish")
 
 
 def _refuse_retrying_transport(model: Model) -> None:
