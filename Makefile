@@ -20,7 +20,7 @@ HAVE_NODE := $(shell node -e 'process.exit(+(parseInt(process.versions.node) < 2
 BENCHES := $(wildcard $(PACKAGE)/benches/*.py)
 NATIVE := $(shell find core/src $(PACKAGE)/src -name '*.rs') Cargo.toml Cargo.lock core/Cargo.toml $(PACKAGE)/Cargo.toml
 
-.PHONY: help check test demo bench python wasm node sizes gateway serve vectors lock wheel clean chromium no-node \
+.PHONY: help check test demo compare bench python wasm node sizes gateway serve vectors lock wheel clean chromium no-node \
         check-rust check-python check-js test-rust test-python test-wheel test-js test-identity identity-js
 
 help: ## list these targets
@@ -38,7 +38,7 @@ check-python: $(VENV)/.installed
 	cd $(PACKAGE) && $(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
 	$(BIN)/ruff check --quiet --config $(PACKAGE)/pyproject.toml .ci .ci/no-imports .ci/smoke-wheel tests
 	$(BIN)/ruff format --quiet --check --config $(PACKAGE)/pyproject.toml --exclude derive.py .ci .ci/no-imports .ci/smoke-wheel tests
-	cd $(PACKAGE) && $(BIN)/mypy && $(BIN)/mypy ../tests/drill/python
+	cd $(PACKAGE) && $(BIN)/mypy && $(BIN)/mypy ../tests/drill/python ../tests/drill/compare.py
 	cd $(PACKAGE) && $(BIN)/pyright --pythonpath $(BIN)/python
 
 test: test-rust test-python test-wheel $(if $(HAVE_NODE),test-js,no-node) test-identity demo ## everything: core, vectors, gateway, bindings, READMEs, packages, identity, drill
@@ -50,7 +50,7 @@ no-node:
 # The compiler checks both engines against what the driver asks for: they have to be there.
 check-js: node
 	cd $(NODE) && npx tsc
-	cd $(NODE) && npx biome check . ../bindings-wasm/build.mjs ../bindings-wasm/entry ../bindings-wasm/smoke/*.mjs ../tests/browser ../tests/clients \
+	cd $(NODE) && npx biome check . ../bindings-wasm/build.mjs ../bindings-wasm/entry ../bindings-wasm/smoke/*.mjs ../tests/browser ../tests/clients ../tests/versions/*.mjs \
 	    ../tests/drill/browser ../tests/drill/js ../tests/drill/node ../tests/drill/*.mjs ../tests/identity/*.mjs ../tests/js
 
 test-rust:
@@ -68,11 +68,12 @@ test-wheel: wheel
 	$(BIN)/python .ci/smoke-wheel $(OUT)/wheels
 
 # The sizes are printed here, and held to their limits by `make sizes`: they are not there yet.
-test-js: node gateway $(WASM)/smoke/node_modules/.package-lock.json $(TESTS)/node_modules/.package-lock.json chromium
+test-js: node gateway $(WASM)/smoke/node_modules/.package-lock.json $(TESTS)/node_modules/.package-lock.json \
+    $(TESTS)/versions/node_modules/.package-lock.json chromium
 	node $(NODE)/scripts/test.mjs
 	cd $(WASM)/smoke && node --test smoke.test.mjs
 	node $(TESTS)/js/readme.mjs
-	node --test $(TESTS)/streams/ $(TESTS)/clients/ $(TESTS)/drill/js/
+	node --test $(TESTS)/streams/ $(TESTS)/clients/ $(TESTS)/versions/*.test.mjs $(TESTS)/drill/js/
 	node $(NODE)/scripts/sizes.mjs | tail -4
 
 # The same random scripts in every place: one hash each, and only one hash.
@@ -95,9 +96,14 @@ identity-js:
 # Three columns where Node is; else Python alone.
 demo: python gateway $(if $(HAVE_NODE),node chromium $(TESTS)/node_modules/.package-lock.json) ## real clients against a server that misbehaves: a table, a timeline, the receipts
 	$(BIN)/python $(DRILL)
+	$(BIN)/python $(TESTS)/drill/python/hedge.py
 	$(if $(HAVE_NODE),node $(TESTS)/drill/node/drill.mjs)
 	$(if $(HAVE_NODE),node $(TESTS)/drill/browser/drill.mjs)
 	$(if $(HAVE_NODE),node $(TESTS)/drill/columns.mjs)
+
+# Other languages' clients have a program of their own, whose rows are gathered.
+compare: python gateway $(if $(HAVE_NODE),node $(TESTS)/node_modules/.package-lock.json) ## what a failure does to each client, without and with reprieve: a table
+	$(BIN)/python $(TESTS)/drill/compare.py $(if $(HAVE_NODE),$(wildcard $(TESTS)/drill/compare.mjs))
 
 bench: python ## what a retry costs, beside the peers: tables, and target/bench/*.json
 	cargo bench --locked -p reprieve
@@ -143,7 +149,7 @@ lock: $(VENV)/.installed ## pin the newest versions of the development packages
 clean: ## remove what was built and set up
 	rm -rf $(VENV) $(OUT) $(PACKAGE)/python/reprieve/_native*.so
 	find $(PACKAGE) tests .ci -name __pycache__ -prune -exec rm -rf {} +
-	rm -rf $(addprefix $(NODE)/,build dist gen node_modules) $(addprefix $(WASM)/,dist gen smoke/build smoke/node_modules) $(TESTS)/node_modules
+	rm -rf $(addprefix $(NODE)/,build dist gen node_modules) $(addprefix $(WASM)/,dist gen smoke/build smoke/node_modules) $(TESTS)/node_modules $(TESTS)/versions/node_modules
 	rm -rf $(PACKAGE)/.mypy_cache $(PACKAGE)/.pytest_cache $(PACKAGE)/.ruff_cache
 
 # --- what is set up once, and again when what it is made from changes ---

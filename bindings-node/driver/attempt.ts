@@ -26,6 +26,8 @@ export const CANCELLED = 3;
 export interface Maker {
   /** The run that the attempts belong to. */
   readonly _run: Run | undefined;
+  /** What the call asks for. */
+  readonly _request: unknown;
   /** Answers what the attempt's promise is resolved with. */
   _ended(attempt: Attempt, how: How, value: unknown): unknown;
 }
@@ -51,6 +53,10 @@ export class Attempt {
   _stop: (() => void) | undefined = undefined;
   /** @internal What fails now fails in an answer that had begun. */
   declare _inAnswer?: boolean;
+  /** @internal Its request, repaired and prepared. */
+  declare _asks?: unknown;
+  /** @internal The answer that `check` looks at. */
+  declare _answered?: [unknown];
   private _watches = false;
   private _cutBy: unknown[] | undefined = undefined;
 
@@ -110,7 +116,15 @@ export class Attempt {
     return this._maker._run;
   }
 
-  /** Aborts when the attempt is abandoned: at its timeout, or because its call was cancelled. Never on success. */
+  /** What the call asks for: its option `request`, repaired, and prepared for this attempt. */
+  get request(): unknown {
+    return this._asks ?? this._maker._request;
+  }
+
+  /**
+   * Aborts when the attempt is abandoned: at its timeout, because its call was cancelled, or because another attempt
+   * beside it was first. Never on success.
+   */
   get signal(): AbortSignal {
     if (!this._controller) {
       this._controller = new AbortController();
@@ -170,6 +184,12 @@ export class Attempt {
   /** @internal Abandons it, because its call is cancelled. */
   _cancel(reason: unknown): void {
     if (leave(this)) this._end(CANCELLED, reason);
+  }
+
+  /** @internal Another one was first: it is abandoned, and nobody is told how it ends. */
+  _drop(reason: unknown): void {
+    this._resolve = undefined;
+    this._cancel(reason);
   }
 
   /** @internal Its time is up. */

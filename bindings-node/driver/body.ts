@@ -2,9 +2,8 @@
 import { ConfigError } from "./errors.js";
 import { get } from "./reading.js";
 
-/** Of an error's body so much is read, and so long: what an error says is short. */
+/** Of an error's body so much is read: what an error says is short. */
 const LONGEST_ERROR = 1_048_576;
-const PATIENCE_MS = 5000;
 
 /**
  * The request's body as something that can be sent as often as needed: a stream is read into memory, up to `most` bytes.
@@ -36,8 +35,8 @@ export async function resendable(
   return joined(parts, size);
 }
 
-/** What a failed response says, as far as it can be had; the response can still be read. */
-export async function textOf(response: Response): Promise<string | undefined> {
+/** What a failed response says, as far as it can be had in so many milliseconds; the response can still be read. */
+export async function textOf(response: Response, patience: number): Promise<string | undefined> {
   if (!response.body) return undefined;
   let copy: Response;
   try {
@@ -46,7 +45,7 @@ export async function textOf(response: Response): Promise<string | undefined> {
     return undefined;
   }
   const reader = (copy.body as ReadableStream<Uint8Array>).getReader();
-  const timer = setTimeout(() => reader.cancel().catch(() => {}), PATIENCE_MS);
+  const timer = setTimeout(() => reader.cancel().catch(() => {}), patience);
   const parts: Uint8Array[] = [];
   let size = 0;
   try {

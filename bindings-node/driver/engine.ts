@@ -66,7 +66,7 @@ export interface EnginePolicy {
   delay(kind: string, seed: string, attempt: number, n: number, previousNs?: number, retryAfterNs?: number): number;
 }
 
-/** Options of a call, as JSON: `{ids, endsBy, recorded, heard, hedged, unmask, repairs}`. */
+/** Options of a call, as JSON: `{ids, endsBy, recorded, heard, unmask, repairs}`. */
 export interface CallClass {
   new (policy: EnginePolicy, seed: string, options: string, guards?: EngineGuards, run?: EngineRun): EngineCall;
   /** The call whose first attempt the driver began by itself at `t0`, when `calm` was what the guards answered. */
@@ -78,7 +78,7 @@ export interface CallClass {
     calm?: number,
     guards?: EngineGuards,
   ): EngineCall;
-  /** The call of a snapshot; its next action is `restored()`. Options: `{countSuspended, endsBy, hedged, repairs}`. */
+  /** The call of a snapshot; its next action is `restored()`. Options: `{countSuspended, endsBy, repairs}`. */
   restore(
     snapshot: string,
     now: number,

@@ -65,6 +65,16 @@ export class RetryError extends Error implements EndDetails {
 }
 branded("RetryError", RetryError);
 
+/** `check` refused what the function answered, which is here as `value`; `failure` says what it was taken for. */
+export class BadOutput extends RetryError {
+  declare value: unknown;
+
+  constructor(message?: string, details?: Partial<EndDetails> & { value?: unknown }) {
+    super(message, details);
+  }
+}
+branded("BadOutput", BadOutput);
+
 const kindOf = (name: string): typeof RetryError => branded(name, class extends RetryError {});
 
 /** A snapshot that is damaged or from another version. Nothing was resumed. */

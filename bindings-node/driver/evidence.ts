@@ -30,8 +30,8 @@ const MOST_HEADERS = 200;
 const LARGEST = 1 << 20;
 
 /** What is known of a thrown value, as JSON for the core. */
-export function evidenceOf(error: unknown, began?: number, inAnswer?: boolean): string {
-  return evidenceJson(factsOf(error, began, inAnswer));
+export function evidenceOf(error: unknown, began?: number, inAnswer?: boolean, inCheck?: boolean): string {
+  return evidenceJson({ ...factsOf(error, began, inAnswer), ...(inCheck && { in_check: true }) });
 }
 
 /** The same as an object. A trace that ended before `began` is another call's. */

@@ -56,12 +56,21 @@ export class Failure {
   declare readonly mayHaveExecuted: boolean;
   /** The trace id of an inner call that already retried it. */
   declare readonly innerTrace?: string;
+  /** What the attempt threw; there for a `repair`, and nowhere else. */
+  declare readonly error?: unknown;
+  /** What the attempt answered and `check` refused; there for a `repair`, and nowhere else. */
+  declare readonly value?: unknown;
   readonly #wire: Record<string, unknown>;
 
   /** @internal */
   constructor(json: string | Record<string, unknown>) {
     this.#wire = typeof json === "string" ? JSON.parse(json) : json;
     Object.assign(this, spoken(this.#wire));
+  }
+
+  /** @internal The same, with what it came from. */
+  _of(error: unknown, value: unknown): Failure {
+    return Object.assign(new Failure(this.#wire), { error, value });
   }
 
   /** @internal As the core has it. */

@@ -162,6 +162,11 @@ export class Feed<T> {
     if (this._asked && this._queue.length > 0) this._serve();
   }
 
+  /** What the whole answer has to pass. */
+  get _check(): Bound["_options"]["check"] {
+    return this._bytes ? undefined : this._owner._options.check;
+  }
+
   /** What an answer used, as far as its items tell. */
   _usage(answer: unknown): Record<string, unknown> | undefined {
     const { _meter: meter } = this._owner._options;
@@ -263,6 +268,16 @@ class FeedSession<T> extends Session {
     const result = this._result(action);
     this._free();
     return result;
+  }
+
+  /** What two attempts deliver cannot be told apart by who reads it. */
+  protected override _hedges(): boolean {
+    return false;
+  }
+
+  /** What a stream answers is looked at when it is whole. */
+  protected override get _check(): undefined {
+    return undefined;
   }
 
   protected override _new(facts: Facts, fn: AttemptFunction<unknown>): Attempt {

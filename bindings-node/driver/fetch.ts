@@ -24,6 +24,8 @@ export type AnyFetch = (input: never, init?: never) => Promise<unknown>;
 
 type Fetch = (input: unknown, init?: RequestInit) => Promise<Response>;
 
+/** So long a failed response's body is waited for, and no longer than half of what is left: its status is known. */
+const PATIENCE_MS = 5000;
 const IDEMPOTENT = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY"];
 const wrapped = new WeakSet<object>();
 
@@ -151,7 +153,7 @@ class Exchange {
     const response = await this._send(input, init);
     if (attempt._over) return response;
     if (response.status >= 400) {
-      const error = new StatusError(response, await textOf(response));
+      const error = new StatusError(response, await textOf(response, Math.min(PATIENCE_MS, attempt.timeLeft / 2)));
       if (!attempt._over) this._failed = response;
       else drop(response);
       throw error;

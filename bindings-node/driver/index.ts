@@ -5,6 +5,7 @@ export { Breaker } from "./breaker.js";
 export type { Engine } from "./engine.js";
 export {
   AttemptTimeout,
+  BadOutput,
   BudgetExhausted,
   CallCancelled,
   CircuitOpen,

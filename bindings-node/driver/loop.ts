@@ -14,8 +14,9 @@ export async function drive(session: Session, next: Action): Promise<Action> {
       if (action.kind === "attempt") {
         action = await session._attempt(action);
       } else if (action.kind === "retry" || action.kind === "fallback") {
-        if (action.afterNs) await session._wait(action.afterNs);
-        action = session._begin();
+        const broken = action.reason === "repair" ? await session._repair() : undefined;
+        if (!broken && action.afterNs) await session._wait(action.afterNs);
+        action = broken ?? session._begin();
       } else {
         return action;
       }
@@ -51,8 +52,8 @@ export async function resume(owner: Bound, first: Attempt, how: How, value: unkn
 const ONE: Facts = { _number: 1, _target: "primary", _timeoutNs: 6e11, _connectNs: undefined, _isLast: true };
 
 /** One attempt, without an engine: what it comes to is what the call comes to. */
-export async function alone({ _signal }: Bound, fn: AttemptFunction<unknown>): Promise<unknown> {
+export async function alone({ _signal, _request }: Bound, fn: AttemptFunction<unknown>): Promise<unknown> {
   _signal?.throwIfAborted();
   const _ended = (_: unknown, how: How, value: unknown): unknown => (how === OK ? value : Promise.reject(value));
-  return new Attempt(ONE, { _run: undefined, _ended }, fn, _signal)._starts(clock.now())._start();
+  return new Attempt(ONE, { _run: undefined, _request, _ended }, fn, _signal)._starts(clock.now())._start();
 }

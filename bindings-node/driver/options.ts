@@ -1,13 +1,15 @@
 /** The options of a call: what is bound to it beside its policy. Functions live here; a policy holds data only. */
 import type { Attempt } from "./attempt.js";
 import { ConfigError } from "./errors.js";
+import { kindRow } from "./failure.js";
 import { Guards, Run } from "./guards.js";
 import { ask, engine } from "./load.js";
 import type { Policy } from "./policy.js";
 import type { CallOptions } from "./types.js";
 
 /** Options as a call uses them: what was taken back or never given is absent. */
-export type Options = { readonly [name in keyof CallOptions]?: NonNullable<CallOptions[name]> } & {
+export type Options = { readonly [name in Exclude<keyof CallOptions, "request">]?: NonNullable<CallOptions[name]> } & {
+  readonly request?: unknown;
   /** Not for `bind`: a wrapped client has one for each call. */
   readonly _meter?: Meter;
 };
@@ -16,6 +18,8 @@ export type Options = { readonly [name in keyof CallOptions]?: NonNullable<CallO
 export interface Meter {
   /** What wrapping changed. */
   readonly changed?: string;
+  /** What `check` looks at in an attempt's value, where that is not the value itself. */
+  seen?(value: unknown): unknown;
   /** What an attempt used, read from its value. */
   usage(value: unknown): Record<string, unknown> | undefined;
   /** The record of what the client sent by itself beside the attempt that has just ended, if it did. */
@@ -37,6 +41,10 @@ const CHECKS: { readonly [name in keyof CallOptions]-?: Check } = {
   retryIf: "function",
   backoff: "function",
   targets: [(value) => Object.values(value).every(isFunction), "an object from target id to function"],
+  request: [() => true, "anything"],
+  check: "function",
+  prepare: "function",
+  repair: [(value) => Object.values(value).every(isFunction), "an object from kind of failure to function"],
   guards: [(value) => value instanceof Guards, "a Guards"],
   run: [(value) => value instanceof Run, "a Run"],
   sink: [(value) => isFunction(value) || isFunction(value.write), "a function or a stream"],
@@ -62,13 +70,20 @@ export function merged(policy: Policy, options: Options, given: CallOptions): Op
   for (const id in given.targets) {
     if (!policy.targets.includes(id)) throw new ConfigError(`targets.${id}`, "a function", `${policy.targets}`);
   }
+  if (policy._loads()) {
+    for (const kind in given.repair) {
+      const category = kindRow(kind)?.[1] ?? "control";
+      if (category === "control") throw new ConfigError(`repair.${kind}`, "a function", "a kind of failure to repair");
+    }
+  }
   if (given.unmask) ask(() => engine().mask("", JSON.stringify(given.unmask)));
   return out;
 }
 
 /** Nothing here has to be known before an attempt fails. */
 export function isPlain(o: Options): boolean {
-  return (o.traceId ?? o.idempotencyKey ?? o.run ?? o.sink ?? o.onEvent ?? o.targets) === undefined;
+  const known = o.traceId ?? o.idempotencyKey ?? o.run ?? o.sink ?? o.onEvent ?? o.targets;
+  return (known ?? o.check ?? o.prepare ?? o.repair) === undefined;
 }
 
 /** The signal, if nothing else is given: it changes from call to call, and tells nothing else about them. */

@@ -1,5 +1,6 @@
 /** What the machine is told of a failed attempt: its evidence, or the failure and what the user's functions say of it. */
 import type { Attempt } from "./attempt.js";
+import { BadOutput } from "./errors.js";
 import { evidenceOf } from "./evidence.js";
 import { classified, Failure, kindRow } from "./failure.js";
 import { asked } from "./faults.js";
@@ -9,15 +10,24 @@ import type { Bound } from "./policy.js";
 import type { CallOptions } from "./types.js";
 
 /** The outcome of an attempt as JSON; `n` counts those on its target. */
-export function outcomeOf(owner: Bound, error: unknown, attempt: Attempt, n: () => number): string {
-  const evidence = evidenceOf(error, attempt._began(), attempt._inAnswer);
+export function outcomeOf(
+  owner: Bound,
+  error: unknown,
+  attempt: Attempt,
+  n: () => number,
+  usage?: Record<string, unknown>,
+): string {
+  const refused = attempt._answered && error instanceof BadOutput && !error.trace ? error.failure : undefined;
+  const evidence = refused ? "" : evidenceOf(error, attempt._began(), attempt._inAnswer, !!attempt._answered);
   const { classify, retryIf, backoff } = owner._options;
-  if (!classify && !retryIf && !backoff) return `{"evidence":${evidence}}`;
-  const failure = judged(owner, error, evidence);
+  if (!refused && !classify && !retryIf && !backoff) {
+    return usage ? `{"evidence":${evidence},"usage":${toJson(usage)}}` : `{"evidence":${evidence}}`;
+  }
+  const failure = refused ?? judged(owner, error, evidence);
   const control = failure.category === "control";
   const again = retryIf && !control ? asked("retryIf", () => retryIf(error, failure)) : undefined;
   const wait = backoff && asked("backoff", () => nanoseconds(backoff(failure, n())));
-  return toJson({ failure: failure._wire, retry_if: again == null ? undefined : Boolean(again), backoff: wait });
+  return toJson({ failure: failure._wire, retry_if: again == null ? undefined : Boolean(again), backoff: wait, usage });
 }
 
 /** What a call of this owner takes the error for. */

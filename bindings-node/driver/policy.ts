@@ -23,6 +23,11 @@ export class Bound {
   readonly _signal: AbortSignal | undefined;
   /** @internal */
   readonly _run: Run | undefined = undefined;
+  /** @internal What its calls ask for. */
+  get _request(): unknown {
+    return this._options.request;
+  }
+
   private _plain: boolean | undefined = undefined;
   private _asked: Guards | undefined = undefined;
   private _calm: Calm | undefined = undefined;
@@ -55,7 +60,7 @@ export class Bound {
   /** Nothing of a call has to be known before an attempt fails. */
   private _isPlain(): boolean {
     if (this._plain === undefined) {
-      this._plain = isPlain(this._options) && this.policy._loads();
+      this._plain = isPlain(this._options) && this.policy._loads() && !this.policy._known()._hedged;
       if (this._plain) this._asked = this._guardSet();
     }
     return this._plain;
@@ -98,14 +103,25 @@ export class Bound {
     }
   }
 
-  /** The function under this policy. All arguments are its own; `currentAttempt()` tells it of its attempt. */
+  /**
+   * The function under this policy. All arguments are its own; the first one is the request, as `prepare` and `repair`
+   * change it. `currentAttempt()` tells it of its attempt.
+   */
   wrap<This, Args extends unknown[], T>(
     fn: (this: This, ...args: Args) => T,
   ): (this: This, ...args: Args) => Promise<Awaited<T>> {
     refuseOther(fn);
     const bound = this;
+    const { prepare, repair } = this._options;
+    if (!prepare && !repair) {
+      return function (...args) {
+        return bound.call(() => fn.apply(this, args));
+      };
+    }
     return function (...args) {
-      return bound.call(() => fn.apply(this, args));
+      const [request, ...others] = args;
+      const asking = new Bound(bound.policy, { ...bound._options, request }, bound._signal);
+      return asking.call((attempt) => fn.apply(this, [attempt.request, ...others] as unknown[] as Args));
     };
   }
 
@@ -139,8 +155,9 @@ export function varied(owner: Bound, fields: PolicyFields): Bound {
 }
 
 /** @internal The same, with a call that this looks into, and that this signal ends as well. */
-export function metered(owner: Bound, _meter: Meter, signal: AbortSignal | undefined): Bound {
-  return new Bound(owner.policy, { ...owner._options, _meter }, meeting(signal, owner._signal));
+export function metered(owner: Bound, _meter: Meter, signal: AbortSignal | undefined, request?: unknown): Bound {
+  const options = request === undefined ? owner._options : { ...owner._options, request };
+  return new Bound(owner.policy, { ...options, _meter }, meeting(signal, owner._signal));
 }
 
 function refuseOther(fn: unknown): void {
@@ -154,6 +171,7 @@ function refuseOther(fn: unknown): void {
 /** A policy's first attempt, and what else its calls ask it for. */
 interface Known extends Facts {
   readonly _guarded: boolean;
+  readonly _hedged: boolean;
   readonly _nested: string;
 }
 
@@ -236,6 +254,7 @@ export class Policy extends Bound {
       _connectNs: native.connectTimeoutNs() ?? undefined,
       _isLast: native.maxAttemptsOfFirst() === 1 && targets.length === 1,
       _guarded: native.guarded(),
+      _hedged: native.hedged(),
       _nested: native.nested(),
     };
     return this._facts;

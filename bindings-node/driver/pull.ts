@@ -1,5 +1,6 @@
 /** One attempt of a stream: it pulls from its source, and holds back what is no content until there is some. */
 import { Attempt, type AttemptFunction, during, type Facts, type Maker, TIMED_OUT } from "./attempt.js";
+import { checked } from "./changes.js";
 import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Feed } from "./feed.js";
@@ -218,9 +219,23 @@ export class StreamAttempt<T = unknown> extends Attempt {
   private _eof(): void {
     const { _bytes: bytes } = this._feed;
     const known = (this._source as Source<T>)._isClient;
-    const fault = bytes ? undefined : faultAtEnd(this._items(), this._hasContent, known);
+    // Where an answer goes on, all of its content may have come before.
+    const fault = bytes ? undefined : faultAtEnd(this._items(), this._hasContent || this._before > 0, known);
+    const { _check: check } = this._feed;
     if (fault) this._broken(fault);
+    else if (check) this._looksAt(check);
     else this._whole(undefined);
+  }
+
+  private async _looksAt(check: (items: unknown) => unknown): Promise<void> {
+    try {
+      // Where an answer goes on after what came before, all of it is looked at.
+      this._answered = [[...this._feed._kept, ...(this._committedAt === undefined ? this._held : [])]];
+      await checked(check, this._answered[0]);
+      this._whole(undefined);
+    } catch (error) {
+      this._broken(error);
+    }
   }
 
   /** What it has brought. */

@@ -7,7 +7,7 @@ import type { Guards, Run } from "./guards.js";
 import { ask, engine } from "./load.js";
 import type { Policy } from "./policy.js";
 import type { Receipt } from "./trace.js";
-import type { EvidenceFields } from "./types.js";
+import type { EvidenceFields, Kind } from "./types.js";
 
 /** What an attempt came to: one of the first three, and beside it what is known. Durations are text with a unit. */
 export interface Outcome {
@@ -28,6 +28,8 @@ export interface RawOptions {
   run?: Run | undefined;
   /** An outer bound, in nanoseconds on the same clock. */
   endsBy?: number | undefined;
+  /** The kinds of failure after which you can change the request: the first of each is answered with a `repair`. */
+  repairs?: readonly Kind[] | undefined;
 }
 
 /** What a restored call shares. */
@@ -40,9 +42,9 @@ export interface RestoreOptions extends RawOptions {
 export class Call {
   private readonly _native: EngineCall;
 
-  constructor(policy: Policy, seed: bigint | number | string, { ids, guards, run, endsBy }: RawOptions = {}) {
+  constructor(policy: Policy, seed: bigint | number | string, { ids, guards, run, endsBy, repairs }: RawOptions = {}) {
     guards?._leaves();
-    const how = toJson({ ids: toWire(ids ?? null), endsBy, recorded: true, hedged: true });
+    const how = toJson({ ids: toWire(ids ?? null), endsBy, recorded: true, repairs });
     this._native = ask(() => new (engine().Call)(policy._native, `${seed}`, how, guards?._native, run?._native));
   }
 
@@ -51,10 +53,10 @@ export class Call {
     snapshot: string,
     now: number,
     wallNowMs: number,
-    { countSuspended, guards, run, endsBy }: RestoreOptions = {},
+    { countSuspended, guards, run, endsBy, repairs }: RestoreOptions = {},
   ): [Call, Action] {
     guards?._leaves();
-    const how = toJson({ countSuspended, endsBy, hedged: true });
+    const how = toJson({ countSuspended, endsBy, repairs });
     const _native = ask(() => engine().Call.restore(snapshot, now, wallNowMs, how, guards?._native, run?._native));
     return [Object.assign(Object.create(Call.prototype), { _native }), actionOf(_native.restored())];
   }

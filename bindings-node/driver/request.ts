@@ -2,7 +2,7 @@
 import type { Attempt } from "./attempt.js";
 import { AttemptTimeout } from "./errors.js";
 import { toJson } from "./fields.js";
-import { StreamError } from "./frames.js";
+import { read, StreamError } from "./frames.js";
 import { type Meter, meeting } from "./options.js";
 import { type Plan, refuseRetries } from "./plan.js";
 import { type Bound, metered } from "./policy.js";
@@ -45,6 +45,9 @@ type StreamClass = new (
 
 /** A request in the options that an SDK is given: a symbol, so that it is copied with them and never sent. */
 export const SENT_BY = /* @__PURE__ */ Symbol("reprieve.request");
+const OWN = ["then", "catch", "finally", "withResponse"];
+/** How much later a client's own timer goes off than that of the attempt, in milliseconds. */
+const LATER = 100;
 /** No timer takes more milliseconds. */
 const LONGEST = 2 ** 31 - 1;
 
@@ -59,6 +62,24 @@ export function counting(fetch: Fetch): Fetch {
   };
   counted.add(told);
   return told;
+}
+
+/** What was made of an answer, with what is hidden in the answer: its request's id, its trace. */
+function alike(value: unknown, made: unknown): unknown {
+  if (made === value || Object(made) !== made || Object(value) !== value) return made;
+  for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(value))) {
+    if (!descriptor.enumerable && !Object.hasOwn(made as object, name)) {
+      Object.defineProperty(made, name, descriptor);
+    }
+  }
+  const trace = attached(value);
+  if (trace) attach(made, trace);
+  return made;
+}
+
+/** Whether a model's answer says that it failed, under a status that says success. */
+function isFailure(value: unknown): boolean {
+  return get(value, "error") != null && read(value) === "error";
 }
 
 export class Request implements Meter {
@@ -100,12 +121,11 @@ export class Request implements Meter {
     const plan = alone ? this._plan._once : this._plan;
     const owner = options.method?.toLowerCase() === "get" ? plan._safe : plan._owner;
     const outer = this._outer?._over ? undefined : this._outer?.signal;
-    const bound = metered(owner, this, options.signal ?? outer);
+    const bound = metered(owner, this, options.signal ?? outer, options.body);
     const attempted = (attempt: Attempt) => this._attempt(options, send, attempt);
     try {
-      this._answer = await (options.stream && !this._raw
-        ? this._streams(bound, attempted)
-        : this._whole(bound, attempted));
+      const streams = options.stream && !this._isOpen(options);
+      this._answer = await (streams ? this._streams(bound, attempted) : this._whole(bound, attempted));
       return this._answer._props;
     } catch (error) {
       throw this._theirs(error, bound._signal);
@@ -127,6 +147,10 @@ export class Request implements Meter {
     return this._plan._told._changed;
   }
 
+  seen(answer: unknown): unknown {
+    return answer instanceof Answer && answer._isRead ? answer._value : answer;
+  }
+
   usage(answer: unknown): Record<string, unknown> | undefined {
     return pricedUsage(answer instanceof Answer ? answer._value : answer, this._plan._told._prices, this._model);
   }
@@ -142,7 +166,9 @@ export class Request implements Meter {
     this._attempted = attempt;
     this._sent = this._retries = 0;
     const client = this._plan._told._clients[attempt.target] ?? this._client;
-    const asked = { ...options, ...this._limits(options, client, attempt) };
+    const body = attempt.request;
+    this._model = get(body ?? options.body, "model");
+    const asked = { ...options, ...(body === undefined ? {} : { body }), ...this._limits(options, client, attempt) };
     const sent = await send(client, asked)
       .catch((error) => {
         if (!refreshes(client, error)) throw error;
@@ -152,7 +178,13 @@ export class Request implements Meter {
       .finally(() => this._plan._warns(this._more()));
     // A page's next request begins with the options of this one, as the caller gave them.
     const _props = { ...sent, options };
-    return this._raw ? new Answer(_props, false) : new Answer(_props, true, await this._parse(this._client, _props));
+    if (this._raw) return new Answer(_props, false);
+    const value = await this._parse(this._client, _props);
+    if (this._model !== undefined && isFailure(value)) {
+      const { status, headers } = _props.response;
+      throw client.makeStatusError(status, value, undefined, headers);
+    }
+    return new Answer(_props, true, value);
   }
 
   /** An answer that is read whole; `traceOf` knows the trace of what the caller gets. */
@@ -190,6 +222,11 @@ export class Request implements Meter {
     return new Answer(_props, true, stream);
   }
 
+  /** Whether the body is for the caller to read, as it comes. */
+  private _isOpen(options: RequestOptions): boolean {
+    return this._raw || options.__binaryResponse === true;
+  }
+
   /** What was sent beside the request of the attempt. */
   private _more(): number {
     return Math.max(0, this._sent - 1, this._retries);
@@ -199,10 +236,9 @@ export class Request implements Meter {
     const chosen = [options.timeout, client.timeout].find((ms) => isChosen(client, ms)) ?? LONGEST;
     return {
       maxRetries: 0,
-      // After success the attempt's signal stays as it is; the caller's still ends a body that is being read.
-      signal: meeting(attempt.signal, options.signal ?? undefined) as AbortSignal,
-      // Rounded up: where the two are the same it is the attempt's that ends it.
-      timeout: Math.min(chosen, Math.max(1, Math.ceil(attempt.timeout)), LONGEST),
+      // The attempt's hears of the caller's, but not any more while the caller reads a body by itself.
+      signal: this._isOpen(options) ? meeting(attempt.signal, options.signal ?? undefined) : attempt.signal,
+      timeout: Math.min(chosen, Math.ceil(attempt.timeout) + LATER, LONGEST),
       fetchOptions: { ...options.fetchOptions, [SENT_BY]: this },
     };
   }
@@ -226,12 +262,21 @@ export class Request implements Meter {
   }
 
   private _watches(promise: ApiPromise): ApiPromise {
+    // Some versions have their promises read by themselves; the general way asks how to read.
+    for (const name of OWN) Reflect.deleteProperty(promise, name);
     const { asResponse, [THEN_UNWRAP]: thenUnwrap } = promise;
     promise.asResponse = () => {
       if (!promise.parsedPromise) this._raw = true;
       return asResponse.call(promise);
     };
-    promise[THEN_UNWRAP] = (transform) => this._watches(thenUnwrap.call(promise, transform));
+    promise[THEN_UNWRAP] = (transform) => {
+      const made = thenUnwrap.call(promise, transform);
+      made.parseResponse = async (client, props) => {
+        const value = await promise.parseResponse(client, props);
+        return alike(value, transform(value, props));
+      };
+      return this._watches(made);
+    };
     return promise;
   }
 }

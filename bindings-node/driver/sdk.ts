@@ -19,7 +19,9 @@ export interface RequestOptions {
   maxRetries?: number;
   timeout?: number;
   stream?: boolean;
-  signal?: AbortSignal | null;
+  signal?: AbortSignal | null | undefined;
+  /** What comes is bytes, for the caller to read. */
+  __binaryResponse?: boolean;
   fetchOptions?: object;
 }
 
@@ -33,12 +35,15 @@ export interface Props {
 /** Reads the body of what a request came to: the parsed value, a page, or a stream. */
 export type Parse = (client: unknown, props: Props) => Promise<unknown>;
 
+/** Makes something else of what a body was read as. */
+export type Transform = (value: unknown, props: Props) => unknown;
+
 /** The SDKs' promise: it sends at once, and reads the body when it is awaited. */
 export interface ApiPromise extends Promise<unknown> {
   parseResponse: Parse;
   parsedPromise?: unknown;
   asResponse(): Promise<Response>;
-  [THEN_UNWRAP](transform: unknown): ApiPromise;
+  [THEN_UNWRAP](transform: Transform): ApiPromise;
 }
 
 export type Fetch = (url: unknown, init?: { headers?: unknown }) => Promise<Response>;
@@ -54,21 +59,23 @@ export interface Client {
   getUserAgent(): string;
   request(options: unknown, remaining?: number | null): ApiPromise;
   requestAPIList(page: unknown, options: unknown): ApiPromise;
+  makeStatusError(status: number, body: unknown, message: undefined, headers: Headers): Error;
   makeRequest(options: RequestOptions, remaining: number | null, logId?: string, span?: unknown): Promise<Props>;
 }
 
-/** An SDK: its package, the error class that its clients carry, and the major versions that were tried. */
+/** An SDK: its package, the error class that its clients carry, and the versions that were tried. */
 interface Sdk {
   readonly _package: string;
   readonly _error: string;
   readonly _majors: readonly number[];
+  readonly _range: string;
 }
 
 const SDKS: readonly Sdk[] = [
-  { _package: "openai", _error: "OpenAIError", _majors: [5, 6] },
-  { _package: "@anthropic-ai/sdk", _error: "AnthropicError", _majors: [1] },
+  { _package: "openai", _error: "OpenAIError", _majors: [5, 6, 7], _range: "5, 6 or 7" },
+  { _package: "@anthropic-ai/sdk", _error: "AnthropicError", _majors: [0, 1], _range: "1, or a late 0" },
 ];
-const MEMBERS = ["withOptions", "request", "requestAPIList", "makeRequest", "getUserAgent"];
+const MEMBERS = ["withOptions", "request", "requestAPIList", "makeRequest"];
 const INSTEAD = "put policy.call around its requests, or use wrapFetch, with its own retries off";
 
 /** Which package a client is of, as `openai 6.49.0`; throws `ConfigError` for what cannot be wrapped. */
@@ -83,11 +90,12 @@ export function sdkOf(client: unknown): string {
       `a client of ${SDKS.map((s) => s._package).join(" or ")}; for another, ${INSTEAD}`,
     );
   }
-  const agent = MEMBERS.every((name) => typeof get(client, name) === "function") && (client as Client).getUserAgent();
+  const agent = typeof get(client, "getUserAgent") === "function" ? (client as Client).getUserAgent() : "";
   const version = /\/JS (\d+)\.\S+/.exec(String(agent))?.[0].slice(4);
-  if (!version || !sdk._majors.includes(Number.parseInt(version, 10))) {
+  const fits = MEMBERS.every((name) => typeof get(client, name) === "function");
+  if (!version || !fits || !sdk._majors.includes(Number.parseInt(version, 10))) {
     const found = `${sdk._package} ${version ?? "of a version that does not say so"}`;
-    throw new ConfigError("client", found, `${sdk._package} ${sdk._majors.join(" or ")}; with this one, ${INSTEAD}`);
+    throw new ConfigError("client", found, `${sdk._package} ${sdk._range}; with this one, ${INSTEAD}`);
   }
   return `${sdk._package} ${version}`;
 }

@@ -8,29 +8,35 @@ import {
   attemptOf,
   CANCELLED,
   currentAttempt,
+  during,
   type Facts,
   type How,
   type Maker,
   OK,
   TIMED_OUT,
 } from "./attempt.js";
+import { Broken, changed, checked, isPromise } from "./changes.js";
 import { clock } from "./clock.js";
 import type { EngineCall } from "./engine.js";
-import { BY_REASON, CallCancelled, ConfigError, RetryError, RetryExhausted } from "./errors.js";
+import { BadOutput, BY_REASON, CallCancelled, ConfigError, RetryError, RetryExhausted } from "./errors.js";
 import { type Action, actionOf, Failure } from "./failure.js";
 import { asked } from "./faults.js";
 import { toJson } from "./fields.js";
 import type { Guards, Run } from "./guards.js";
 import { Ids } from "./ids.js";
 import { ask, engine } from "./load.js";
+import type { Options } from "./options.js";
 import { outcomeOf } from "./outcome.js";
 import type { Bound } from "./policy.js";
+import { race } from "./race.js";
 import { Result } from "./result.js";
 import { arrive } from "./timers.js";
 import { attach, Trace } from "./trace.js";
 import type { CallEvent, StopReason } from "./types.js";
 import { usageOf } from "./usage.js";
 import { type Wait, waitFor } from "./wait.js";
+
+const SUPERSEDED = "another attempt beside it was first";
 
 /** One call. The loop asks it what to do, does it, and is told what comes next. */
 export class Session implements Maker {
@@ -46,11 +52,16 @@ export class Session implements Maker {
   private readonly _heard: boolean;
   private readonly _waker = (): void => this._wake();
   private _value: unknown;
+  /** What the call asks for, repaired. */
+  _request: unknown;
+  /** The function of the caller's that ended the call by throwing. */
+  private _brokenBy: string | undefined;
   /** The last error, and whether it is a timeout of ours. */
   private _failed: { _error: unknown; _ours: boolean } | undefined;
   /** Why the call is cancelled. */
   private _cancelled: string | undefined;
-  private _inFlight: Attempt | undefined;
+  /** Several, where one has joined another. */
+  private readonly _inFlight = new Set<Attempt>();
   private _pause: Wait | undefined;
 
   /** `watched`: by a handle, which tells all. `first`: an attempt that was made already, and did not succeed. */
@@ -71,6 +82,7 @@ export class Session implements Maker {
     this._guards = _owner._guardSet();
     this._recorded = watched || !!options.sink || !!this._run;
     this._heard = watched || !!options.onEvent;
+    this._request = options.request;
     this._ids = first?._ids ?? new Ids(options.traceId, options.idempotencyKey);
     if (options.seed !== undefined) this._ids._seed = `${options.seed}`;
     this._call = ask(() => this._made(first));
@@ -85,8 +97,19 @@ export class Session implements Maker {
     return this._told(this._isCancelled() ? this._call.cancel(now) : this._call.begin(now));
   }
 
-  /** Makes the attempt; answers what to do next. */
-  _attempt({ number, target, timeoutNs }: Action): Promise<Action> {
+  /** Makes the attempt, and those that join it while it is slow; answers what to do next. */
+  _attempt(action: Action): Promise<Action> {
+    return action.hedgeAfterNs !== undefined && this._hedges() ? race(this, action) : this._launch(action);
+  }
+
+  /** The latest attempt is slow: whether another joins it. */
+  _hedge(): Action {
+    const now = clock.now();
+    return this._told(this._isCancelled() ? this._call.cancel(now) : this._call.hedge(now));
+  }
+
+  /** Makes one attempt; answers what it came to. */
+  _launch({ number, target, timeoutNs }: Action): Promise<Action> {
     const facts = {
       _number: number as number,
       _target: target as string,
@@ -95,17 +118,59 @@ export class Session implements Maker {
       _isLast: this._call.isLast(),
     };
     const fn = this._owner._options.targets?.[facts._target] ?? this._fn;
-    this._inFlight = this._new(facts, fn);
-    this._inFlight._ids = this._ids;
-    return this._inFlight._start() as Promise<Action>;
+    const attempt = this._new(facts, this._whole(fn));
+    attempt._ids = this._ids;
+    this._inFlight.add(attempt);
+    return attempt._start() as Promise<Action>;
   }
 
   /** An attempt has ended: what the loop is to do next. */
   _ended(attempt: Attempt, how: How, value: unknown): Action {
-    this._inFlight = undefined;
+    this._inFlight.delete(attempt);
+    const action = this._judged(attempt, how, value);
+    if (action.kind !== "pending") for (const other of this._leave()) other._drop(new CallCancelled(SUPERSEDED));
+    return action;
+  }
+
+  private _judged(attempt: Attempt, how: How, value: unknown): Action {
+    if (value instanceof Broken) return this._breaks(value, attempt);
     const hidden = this._owner._options._meter?.hidden?.(attempt);
     if (hidden) this._tells(hidden);
     return this._told(this._call.onOutcome(clock.now(), attempt.number, this._outcome(attempt, how, value)));
+  }
+
+  /** Repairs the request, in the time that is left; answers what ends the call where that cannot be done. */
+  async _repair(): Promise<Action | undefined> {
+    const failure = new Failure(this._call.failure() as string)._of(this._failed?._error, this._value);
+    const role = `repair.${failure.kind}`;
+    const repair = this._owner._options.repair?.[failure.kind];
+    try {
+      const made = changed(role, this._request, () => repair?.(this._request, failure));
+      if (!isPromise(made)) {
+        this._request = made;
+        return undefined;
+      }
+      let over = false;
+      const repaired = made.then((request) => {
+        if (!over) this._request = request;
+      });
+      if (clock.sleep) {
+        await repaired;
+        return undefined;
+      }
+      const left = this._timeLeft();
+      this._pause = waitFor(left, this._signal, () => clock.now() + left);
+      await Promise.race([repaired, this._pause._over]).finally(() => {
+        over = true;
+        this._pause?._end();
+        this._pause = undefined;
+      });
+      // It goes on, and nobody waits for it any more.
+      repaired.catch(() => {});
+      return undefined;
+    } catch (broken) {
+      return this._breaks(broken as Broken);
+    }
   }
 
   /** Waits before the next attempt. */
@@ -121,7 +186,8 @@ export class Session implements Maker {
 
   /** Ends a wait; the machine checks whether it was over. Abandons the attempt of a call that is cancelled. */
   _wake(): void {
-    if (this._isCancelled()) this._inFlight?._cancel(new CallCancelled(this._cancelled));
+    if (this._isCancelled())
+      for (const attempt of [...this._inFlight]) attempt._cancel(new CallCancelled(this._cancelled));
     this._pause?._end();
   }
 
@@ -154,7 +220,7 @@ export class Session implements Maker {
     return new Result(
       action.kind === "done"
         ? { ok: true, value: this._value, trace: this._trace("") }
-        : { ok: false, ...this._giveUp(action) },
+        : { ok: false, value: this._value, ...this._giveUp(action) },
     );
   }
 
@@ -170,6 +236,7 @@ export class Session implements Maker {
       failure?.kind === "unknown" && 'to retry it, add "unknown" to retryOn, or a rule that says what it is',
       resumeIn !== undefined && `may work in ${Math.ceil(resumeIn)} ms`,
       disposition === "human" && "needs a person",
+      this._brokenBy && `${this._brokenBy} threw this`,
     ].filter(Boolean);
     // An attempt may also end with a cancellation of its own, which is an error like any other.
     const cancelled = stopReason === "cancelled" && this._cancelled;
@@ -182,7 +249,7 @@ export class Session implements Maker {
       error = this._signal.reason;
     } else if (cancelled || !failed) {
       error = new (BY_REASON[stopReason] ?? RetryError)(trace.note, details, failed && { cause: error });
-    } else if (failed._ours) {
+    } else if (failed._ours || error instanceof BadOutput) {
       Object.assign(error as RetryError, details);
     }
     attach(error, trace);
@@ -195,8 +262,67 @@ export class Session implements Maker {
 
   // --- inside ---
 
+  /** Whether this driver runs attempts beside each other. */
+  protected _hedges(): boolean {
+    return true;
+  }
+
+  /** The attempts that are still in flight, which are no longer this call's. */
+  private _leave(): Attempt[] {
+    const rest = [...this._inFlight];
+    this._inFlight.clear();
+    return rest;
+  }
+
   protected _new(facts: Facts, fn: AttemptFunction<unknown>): Attempt {
     return new Attempt(facts, this, fn, this._signal)._starts(arrive());
+  }
+
+  /** The function of an attempt: its request is prepared and its answer is checked inside of it. */
+  private _whole(fn: AttemptFunction<unknown>): AttemptFunction<unknown> {
+    const { prepare } = this._owner._options;
+    const check = this._check;
+    return (attempt) => {
+      const run = (request: unknown): unknown => {
+        attempt._asks = request;
+        const value = fn(attempt);
+        return check ? this._checks(attempt, check, value) : value;
+      };
+      if (!prepare) return run(this._request);
+      const request = changed("prepare", this._request, () => prepare(this._request, attempt.target));
+      return isPromise(request) ? request.then((made) => during(attempt, () => run(made))) : run(request);
+    };
+  }
+
+  /** What an answer has to pass. */
+  protected get _check(): Options["check"] {
+    return this._owner._options.check;
+  }
+
+  private async _checks(attempt: Attempt, check: NonNullable<Options["check"]>, value: unknown): Promise<unknown> {
+    const answer = await value;
+    const { _meter: meter } = this._owner._options;
+    attempt._answered = [meter?.seen ? meter.seen(answer) : answer];
+    await checked(check, attempt._answered[0]);
+    return answer;
+  }
+
+  /** A function of the caller's has thrown that the call cannot go on without: the call ends with that. */
+  private _breaks({ _role, _error }: Broken, attempt?: Attempt): Action {
+    const before = this._failed?._error;
+    if (_error instanceof Error && _error !== before && before !== undefined) {
+      try {
+        _error.cause ??= before;
+      } catch {
+        // Frozen.
+      }
+    }
+    this._failed = { _error, _ours: false };
+    this._brokenBy = _role;
+    const now = clock.now();
+    const cancelled = this._call.cancel(now);
+    if (!attempt) return this._told(cancelled);
+    return this._told(this._call.onOutcome(now, attempt.number, '{"failure":{"kind":"cancelled"}}'));
   }
 
   private _made(first: Attempt | undefined): EngineCall {
@@ -218,6 +344,7 @@ export class Session implements Maker {
       recorded: this._recorded || undefined,
       heard: this._heard || undefined,
       unmask: options.unmask,
+      repairs: options.repair && Object.keys(options.repair),
     });
     const { Call } = engine();
     const guards = this._guards?._native;
@@ -245,8 +372,13 @@ export class Session implements Maker {
     if (how === CANCELLED) return '{"failure":{"kind":"cancelled"}}';
     const ours = how === TIMED_OUT;
     this._failed = { _error: value, _ours: ours };
-    if (ours) return toJson({ failure: { kind: "timeout", message: (value as Error).message } });
-    return outcomeOf(this._owner, value, attempt, () => this._call.attemptsOnTarget());
+    // An answer that was refused is kept, and has used what it used.
+    const { _answered: answered } = attempt;
+    this._value = answered?.[0];
+    const meter = this._owner._options._meter;
+    const usage = answered && (meter ? meter.usage(this._value) : usageOf(this._value));
+    if (ours) return toJson({ failure: { kind: "timeout", message: (value as Error).message }, usage });
+    return outcomeOf(this._owner, value, attempt, () => this._call.attemptsOnTarget(), usage);
   }
 
   /** Hands records to the sink and events to the listener. */

@@ -231,6 +231,11 @@ export interface CallEvent {
 /** What a user's `classify` may answer: a kind's name, a failure, or nothing for the built-in answer. */
 export type Classified = Kind | Failure | null | undefined;
 
+/** A function that may know more of its arguments than we do, as methods may. */
+export type Loosely<F extends (...args: never[]) => unknown> = {
+  of(...args: Parameters<F>): ReturnType<F>;
+}["of"];
+
 /** Everything that `bind` takes. `undefined` leaves a thing as it is, `null` takes it back. */
 export interface CallOptions {
   /** Written into the records. */
@@ -249,6 +254,23 @@ export interface CallOptions {
   backoff?: ((failure: Failure, n: number) => Duration | null | undefined) | null | undefined;
   /** The function for a target of the policy, by its id. */
   targets?: { readonly [id: string]: (attempt: Attempt) => unknown } | null | undefined;
+  /** What the call asks for, as `attempt.request` shows it; the first argument of a wrapped function. */
+  request?: unknown;
+  /**
+   * Looks at an answer. It throws, or answers `false`, a kind or a `Failure`, where the answer is none; anything else is
+   * fine. What it throws is classified; what says nothing of itself is `invalid_output`. It may be async.
+   */
+  check?: Loosely<(value: unknown) => unknown> | null | undefined;
+  /** Adapts the request to an attempt's target: answers another one, or nothing. It may be async. */
+  prepare?: Loosely<(request: unknown, target: string) => unknown> | null | undefined;
+  /**
+   * For each kind of failure that a changed request may mend: answers another request, which stays for the rest of the
+   * call, or nothing. Each kind buys one attempt, at once and beside `maxAttempts`. It may be async.
+   */
+  repair?:
+    | { readonly [kind in Kind]?: Loosely<(request: unknown, failure: Failure) => unknown> | undefined }
+    | null
+    | undefined;
   guards?: Guards | null | undefined;
   run?: Run | null | undefined;
   /** Gets each record as a line of JSON: a function, or a stream that is written to. */

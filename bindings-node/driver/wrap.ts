@@ -24,7 +24,7 @@ const wrapped = /* @__PURE__ */ new WeakSet<object>();
 /**
  * A new client of the same type whose every request runs under the policy. The old one stays as it is.
  *
- * Takes a client of `openai` 5 or 6 (Azure's too) or `@anthropic-ai/sdk` 1; a policy, one with options bound, the name of
+ * Takes a client of `openai` 5 to 7 (Azure's too) or `@anthropic-ai/sdk` 1 (or a late 0); a policy, one with options bound, the name of
  * a preset, or fields. Its own retries are off. What derives from it (`withOptions`, `beta`, resources, pages) is wrapped
  * as well and refuses `maxRetries`, but for 0, which means one attempt. An attempt ends at its timeout, and at the
  * client's own where that was chosen and is shorter. A body is read within its attempt, unless `asResponse()` takes it

@@ -48,23 +48,25 @@ for (const [name, engine] of Object.entries(engines)) {
 /** Why a driver cannot be made to do what the case says; read off its steps. */
 function unplayable(one: Case, late: boolean): string | undefined {
   if (one.raw_only) return String(one.raw_only);
-  if (one.policy && "hedge" in one.policy) return "attempts beside each other are played by driver-hedge.test.ts";
-  if (one.options?.repairs || one.options?.client) return "repairs are not driven yet";
+  if (one.options?.client) return "what is said of a client comes from its wrapping";
   const steps: { do: Case; at: string; expect?: any }[] = one.steps;
   const words = steps.map((step) => verb(step.do)[0]);
   const streams = isStream(one);
   if (streams && words.includes("snapshot")) return "a stream under way is not written down";
+  if (streams && one.policy?.hedge) return "streams are not hedged";
   if (streams && late) return "the call of a stream is made before its first attempt";
   if (steps.some(({ do: what }) => what.usage)) return "a function that throws reports no usage";
   if (standsStill(steps)) return "a driver does not stand still between a wait of zero and its begin";
   if (words[0] === "snapshot") return "a handle's call has begun";
-  const abandons = (i: number): boolean => steps[i]?.expect === "pending" || words[i] === "run_cancel";
+  const abandons = (i: number): boolean =>
+    (words[i] === "cancel" && steps[i]?.expect === "pending") || words[i] === "run_cancel";
   const later = (i: number): boolean =>
-    words[i] === "success" || (steps[i - 1]?.expect === "pending" && steps[i]?.at !== steps[i - 1]?.at);
+    words[i] === "success" || (words[i - 1] === "cancel" && steps[i]?.at !== steps[i - 1]?.at);
   if (steps.some((_, i) => abandons(i) && (later(i + 1) || words[i + 1] === "cancel"))) {
     return "a cancelled attempt is abandoned at once: nothing of it comes later";
   }
   if (!late) return undefined;
+  if (one.policy?.hedge) return "a policy that hedges makes no attempt by itself";
   if (one.guards || one.run || one.options || words.some((word) => word === "cancel" || word === "snapshot")) {
     return "more than the policy bounds the call: it is not started late";
   }
@@ -123,7 +125,8 @@ interface Lane {
   handle?: Handle<unknown>;
   stream?: Streamed;
   native?: EngineCall;
-  settle?: { resolve(value: unknown): void; reject(error: unknown): void };
+  /** Every attempt by its number, and how to end it. */
+  readonly made: Map<number, { attempt: Attempt; resolve(value: unknown): void; reject(error: unknown): void }>;
   restored?: Call;
 }
 
@@ -228,6 +231,12 @@ class World {
       case "failure":
       case "evidence":
         return this.outcome(lane, what, word);
+      case "hedge":
+        if (lane.restored) return wire(() => lane.restored?.hedge(now));
+        look();
+        await turn();
+        if (lane.handle?.state === "ended") return "ignored";
+        return lane.told.shift() ?? "pending";
       case "cancel":
         if (lane.restored) return wire(() => lane.restored?.cancel(now));
         if (!lane.started) this.start(lane, AbortSignal.abort());
@@ -248,6 +257,7 @@ class World {
         wall = body.wall;
         const { guards, run } = this;
         const [call, action] = Call.restore(this.kept, now, wall, {
+          repairs: body.repairs,
           countSuspended: body.count_suspended,
           guards,
           run,
@@ -286,19 +296,22 @@ class World {
       lane.stream.give((what.delivered ?? success?.delivered ?? 0) - lane.stream.got);
       await turn();
     }
+    const made = lane.made.get(what.attempt ?? Math.max(...lane.made.keys()));
+    // A superseded attempt was abandoned: what comes of it is dropped.
+    const late = made?.attempt._over && lane.told.length === 0;
     if (word === "success") {
-      lane.settle?.resolve(success);
+      made?.resolve(success);
       lane.stream?.settle({ done: true, value: undefined });
     } else {
       const holds = lane.policy._native;
       const said = failure ?? JSON.parse(this.engine.classify(JSON.stringify(evidence), holds));
       this.said = { failure: new Failure(said), retryIf, backoff };
       const error = said.kind === "cancelled" ? new DOMException("", "AbortError") : new Error(said.message);
-      lane.settle?.reject(error);
+      made?.reject(error);
       lane.stream?.settle(Promise.reject(error));
     }
     await turn();
-    return lane.told.shift();
+    return late && lane.told.length === 0 ? "ignored" : lane.told.shift();
   }
 
   private start(lane: Lane, signal?: AbortSignal): void {
@@ -307,6 +320,8 @@ class World {
       ...(this.late ? {} : { guards: this.guards, run: this.run }),
       seed: lane.seed,
       traceId: lane.options.trace_id,
+      repair:
+        lane.options.repairs && Object.fromEntries(lane.options.repairs.map((kind: string) => [kind, () => null])),
       scene: lane.options.scene,
       promptVersion: lane.options.prompt_version,
       classify: () => this.said.failure,
@@ -320,7 +335,7 @@ class World {
     }
     const fn = (attempt: Attempt): Promise<unknown> =>
       new Promise((resolve, reject) => {
-        lane.settle = { resolve, reject };
+        lane.made.set(attempt.number, { attempt, resolve, reject });
         // The machine hears of the first attempt when it has failed.
         const { number, target, timeout } = attempt;
         if (this.late && number === 1) lane.told.push({ attempt: { number, target, timeout_ns: timeout * 1e6 } });
@@ -331,7 +346,7 @@ class World {
 
   private fresh({ policy, preset, seed, options = {} }: Case): Lane {
     const own = (policy ?? preset) ? policyOf(policy, preset) : policyOf(this.one.policy, this.one.preset);
-    return { policy: own, seed: String(seed ?? this.one.seed), options, told: [], started: false };
+    return { policy: own, seed: String(seed ?? this.one.seed), options, told: [], made: new Map(), started: false };
   }
 
   private change(to: string | Case): void {
@@ -362,7 +377,7 @@ function wire(ask: () => Action | undefined): unknown {
   try {
     const { kind, ...held } = ask() as Action;
     const named = Object.entries(held).map(([name, value]) => [
-      name.replace(/Ns$/, "_ns").replace("resumeIn", "resume_in"),
+      name.replace(/Ns$/, "_ns").replace("resumeIn", "resume_in").replace("hedgeAfter", "hedge_after"),
       value,
     ]);
     return named.length > 0 ? { [kind]: Object.fromEntries(named) } : kind;
@@ -386,6 +401,7 @@ function overheard(engine: Engine, lane: () => Lane): Engine {
       begin: (at) => tell(call.begin(at)),
       onOutcome: (at, attempt, outcome) => tell(call.onOutcome(at, attempt, outcome)),
       cancel: (at) => tell(call.cancel(at)),
+      hedge: (at) => tell(call.hedge(at)),
     };
     return new Proxy(call, {
       get(_, name: keyof EngineCall) {

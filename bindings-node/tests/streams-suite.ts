@@ -225,6 +225,13 @@ export function suite(name: string): void {
       );
     });
 
+    test("resume: an answer of which only the end was missing is whole", async () => {
+      const said = { choices: [{ delta: { content: "all of it" } }] };
+      const end = { choices: [{ delta: {}, finish_reason: "stop" }] };
+      const { items, error } = await play([[said, cut()], [end]], { stream: { mode: "resume" } });
+      assert.deepEqual([items, error], [[said, end], undefined]);
+    });
+
     test("held back until there is content, and delivered with it", async () => {
       const [start, role] = [{ type: "message_start" }, { choices: [{ delta: { role: "assistant" } }] }];
       const said = { choices: [{ delta: { content: "hello" }, finish_reason: "stop" }] };

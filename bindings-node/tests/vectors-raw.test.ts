@@ -158,7 +158,7 @@ class World {
         this.kept = this.call.snapshot(at, body.wall);
         return;
       case "restore": {
-        const options = JSON.stringify({ countSuspended: body.count_suspended, hedged: true, repairs: body.repairs });
+        const options = JSON.stringify({ countSuspended: body.count_suspended, repairs: body.repairs });
         this.call = this.engine.Call.restore(this.kept, at, body.wall, options, this.guards, this.run);
         return told(() => this.call.restored());
       }
@@ -192,7 +192,7 @@ class World {
   private fresh(policy: EnginePolicy, seed: unknown, options: Case = {}): EngineCall {
     const { ends_by, repairs, ...ids } = options;
     const endsBy = ends_by === undefined ? undefined : ns(ends_by);
-    const given = JSON.stringify({ ids: { trace_id: "", ...ids }, endsBy, repairs, recorded: true, hedged: true });
+    const given = JSON.stringify({ ids: { trace_id: "", ...ids }, endsBy, repairs, recorded: true });
     return new this.engine.Call(policy, String(seed), given, this.guards, this.run);
   }
 

@@ -26,7 +26,7 @@ impl Call {
     /// `prompt_version`, `outer_trace_id`, `client`. `ends_by` is a moment on the driver's clock.
     /// `repairs` are the kinds that can be repaired.
     #[new]
-    #[pyo3(signature = (policy, seed, *, ids=None, guards=None, run=None, ends_by=None, recorded=true, heard=false, hedged=false, unmask=Vec::new(), repairs=Vec::new()))]
+    #[pyo3(signature = (policy, seed, *, ids=None, guards=None, run=None, ends_by=None, recorded=true, heard=false, unmask=Vec::new(), repairs=Vec::new()))]
     #[expect(clippy::too_many_arguments, reason = "options by name, in Python")]
     fn new(
         py: Python<'_>,
@@ -38,14 +38,10 @@ impl Call {
         ends_by: Option<u64>,
         recorded: bool,
         heard: bool,
-        hedged: bool,
         unmask: Vec<String>,
         repairs: Vec<String>,
     ) -> PyResult<Call> {
-        let mut call = reprieve::Call::new(policy.0.clone(), seed).repairing(kinds(py, &repairs)?);
-        if hedged {
-            call = call.hedged();
-        }
+        let call = reprieve::Call::new(policy.0.clone(), seed).repairing(kinds(py, &repairs)?);
         Call::with(py, call, ids, guards, run, ends_by, recorded, heard, &unmask)
     }
 
@@ -117,7 +113,7 @@ impl Call {
 
     /// The call of a snapshot, and its next action.
     #[staticmethod]
-    #[pyo3(signature = (snapshot, now_ns, wall_now_ms, *, count_suspended=true, hedged=false, guards=None, run=None, ends_by=None, repairs=Vec::new()))]
+    #[pyo3(signature = (snapshot, now_ns, wall_now_ms, *, count_suspended=true, guards=None, run=None, ends_by=None, repairs=Vec::new()))]
     #[expect(clippy::too_many_arguments, reason = "options by name, in Python")]
     fn restore(
         py: Python<'_>,
@@ -125,7 +121,6 @@ impl Call {
         now_ns: u64,
         wall_now_ms: u64,
         count_suspended: bool,
-        hedged: bool,
         guards: Option<Py<Guards>>,
         run: Option<Py<Run>>,
         ends_by: Option<u64>,
@@ -134,7 +129,7 @@ impl Call {
         let now = Span::from_nanos(now_ns);
         let guarded = guards.is_some() || run.is_some();
         let ends_by = earliest(py, ends_by, run.as_ref());
-        let options = Restore { count_suspended, hedged, guarded, ends_by, repairs: kinds(py, &repairs)? };
+        let options = Restore { count_suspended, guarded, ends_by, repairs: kinds(py, &repairs)? };
         let (call, step) = reprieve::Call::restore(snapshot, now, wall_now_ms, options)
             .map_err(|e| error(py, "SnapshotError", (e.to_string(),)))?;
         let mut call = Call { call, guards, run };

@@ -21,14 +21,18 @@ class Open:
 
     def __init__(self, client: Any, function: Callable[[str, str], Any]) -> None:
         self.client, self.function = client, function
+        #: What google-genai leaves to its user to close.
+        self.http = _http_of(client)
 
     def __call__(self, marker: str, said: str) -> Any:
         return self.function(marker, said)
 
     async def aclose(self) -> None:
         """Closes the client in its loop."""
-        aclose = getattr(self.client, "aio", self.client)
-        await (aclose.aclose() if hasattr(aclose, "aclose") else aclose.close())
+        client = getattr(self.client, "aio", self.client)
+        await (client.aclose() if hasattr(client, "aclose") else client.close())
+        if isinstance(self.client, genai.Client):
+            await self.http.aclose()
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,10 @@ def _genai(drill: Drill, timeout: float) -> genai.Client:
         httpx_async_client=httpx.AsyncClient(),  # over aiohttp it sends again by itself what was reset
     )
     return genai.Client(api_key="none", http_options=options)
+
+
+def _http_of(client: Any) -> Any:
+    return client._api_client._http_options.httpx_async_client if isinstance(client, genai.Client) else None
 
 
 def chat(*, later: bool) -> Callable[[Drill, float], Open]:

@@ -122,6 +122,16 @@ class TestCelery:
         with pytest.raises(Status):
             answer()
 
+    def test_all_tasks_of_an_app(self) -> None:
+        base = "reprieve.integrations.celery:RetryTask"
+        app = celery.Celery("all", broker="memory://", task_cls=base, set_as_current=False)
+
+        @app.task(name=unique())
+        def answer() -> int:
+            return 42
+
+        assert isinstance(app.tasks[answer.name], RetryTask)
+
     def test_a_task_that_asks_to_be_run_again_within_a_call_is(self, app: celery.Celery) -> None:
         tries = []
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import io
 import json
 import logging
 import pickle
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -117,6 +119,58 @@ class TestOtherTransports:
                 if read > 3_000_000:
                     break
         assert closed == [True, True, True]
+
+    @pytest.mark.parametrize("marker", ["503,ok", "404"])
+    @pytest.mark.parametrize("mode", ["before_first_item", "buffered"])
+    @pytest.mark.parametrize("stream", [True, False])
+    def test_who_reads_from_raw_reads_it_all(self, drill: Drill, marker: str, mode: Any, stream: bool) -> None:
+        session = requests.Session()
+        session.mount("http://", RetryAdapter(at_once(stream={"mode": mode})))
+        response = session.get(address(drill, marker), headers=drill.headers, stream=stream)
+        body = response.raw.read() or response.content
+        assert json.loads(body)
+        assert len(body) == int(response.headers["content-length"])
+
+    @pytest.mark.parametrize("stream", [True, False])
+    def test_an_adapter_that_is_no_http(self, stream: bool) -> None:
+        class Memory(requests.adapters.BaseAdapter):
+            def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
+                response = requests.Response()
+                statuses.append(503 if not statuses else 200)
+                response.status_code, response.raw, response.request = statuses[-1], io.BytesIO(b"kept"), request
+                return response
+
+            def close(self) -> None: ...
+
+        statuses: list[int] = []
+        session = requests.Session()
+        session.mount("memory://", RetryAdapter(at_once(), Memory()))
+        assert session.get("memory://x", stream=stream).content == b"kept"
+        assert statuses == [503, 200]
+
+    def test_cookies_are_kept(self, drill: Drill) -> None:
+        from http.cookies import SimpleCookie
+        from http.server import BaseHTTPRequestHandler, HTTPServer
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                cookie = SimpleCookie({"seen": "yes"})
+                self.send_header("Set-Cookie", cookie["seen"].OutputString())
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"ok")
+
+            def log_message(self, *_: Any) -> None: ...
+
+        with HTTPServer(("127.0.0.1", 0), Handler) as server:
+            thread = threading.Thread(target=server.handle_request)
+            thread.start()
+            session = requests.Session()
+            session.mount("http://", RetryAdapter(at_once()))
+            assert session.get(f"http://127.0.0.1:{server.server_port}/").text == "ok"
+            thread.join()
+        assert session.cookies.get("seen") == "yes"
 
     def test_a_session_of_requests_can_be_pickled(self, drill: Drill) -> None:
         session = requests.Session()

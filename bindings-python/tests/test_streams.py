@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import trio
+from openai.types.chat import ChatCompletion
 
 import reprieve
 from reprieve import (
@@ -194,6 +195,13 @@ def test_resume_hands_over_what_was_delivered_by_all_attempts(way: Way) -> None:
     assert way.take(stream) == ["a", "b", "c"]
     assert script.seen == [(1, ()), (2, ("a",)), (3, ("a",)), (4, ("a", "b"))]
     assert stream.trace.delivered == ("a", "b", "c")
+
+
+def test_what_is_resumed_may_lack_only_its_end(way: Way) -> None:
+    script = Script([ROLE, CHUNK, ConnectionError()], [ROLE, STOP])
+    stream = way.stream(NOW.replace(stream={"mode": "resume"}), script)
+    assert way.take(stream) == [ROLE, CHUNK, ROLE, STOP]
+    assert receipts(stream) == [("stream_interrupted", 2), ("success", 4)]
 
 
 def test_another_target_goes_on(way: Way) -> None:
@@ -533,15 +541,15 @@ def test_what_is_heard_is_no_silence_and_no_data(loop: Any) -> None:
         attempt = current_attempt()
         assert attempt is not None
         yield 1
-        for _ in range(8):
-            await loop.sleep(0.02)
+        for _ in range(6):
+            await loop.sleep(0.1)
             attempt.heard()
         yield 2
         for _ in range(50):
-            await loop.sleep(0.02)
+            await loop.sleep(0.1)
             attempt.heard()
 
-    policy = Policy(max_attempts=1, stream={"silence_timeout": 0.1, "idle_timeout": 0.4})
+    policy = Policy(max_attempts=1, stream={"silence_timeout": 0.4, "idle_timeout": 0.8})
 
     got: list[int] = []
 
@@ -785,13 +793,21 @@ def test_async_functions_may_answer_anything_that_is_iterated(run: Any) -> None:
 def test_what_cannot_be_iterated_is_named() -> None:
     with pytest.raises(TypeError, match="answered a int"):
         [*NOW.stream(int)]
-    with pytest.raises(TypeError, match="answered a str"):
-        [*NOW.stream(str)]
+    for whole in (str, dict, ChatCompletion.model_construct):
+        with pytest.raises(TypeError, match="stream=True"):
+            [*NOW.stream(whole)]
 
     async def coroutine() -> None: ...
 
     with pytest.raises(TypeError, match="use `async for`"):
         [*NOW.stream(lambda: coroutine())]
+
+
+def test_who_has_both_faces_is_taken_by_the_one_that_is_asked_for(way: Way) -> None:
+    script = Script(["a", "b"])
+    source: Any = script.coro if way.run else script.plain
+    inner = NOW.stream(lambda: source())
+    assert way.take(NOW.stream(lambda: inner)) == ["a", "b"]
 
 
 def test_a_decorated_generator_is_a_stream() -> None:
@@ -905,3 +921,26 @@ def test_what_the_user_says_of_an_error_counts() -> None:
         [*NOW.bind(classify=classify).stream(script.plain)]
     assert isinstance(seen[0], StreamError)
     assert seen[0].event is ERROR
+
+
+# --- a check of the whole answer ---
+
+
+def test_a_check_may_refuse_an_answer_that_nobody_has_had(way: Way) -> None:
+    seen: list[Any] = []
+
+    def check(items: Any) -> bool:
+        seen.append(items)
+        return len(items) > 1
+
+    async def check_later(items: Any) -> bool:
+        await _checkpoint()
+        return check(items)
+
+    for function in (check, check_later) if way.run else (check,):
+        seen.clear()
+        policy = NOW.replace(stream={"mode": "buffered"}, retry_on=["invalid_output"])
+        stream = way.stream(policy.bind(check=function), Script(["a"], ["a", "b"]))
+        assert way.take(stream) == ["a", "b"]
+        assert seen == [["a"], ["a", "b"]]
+        assert receipts(stream) == [("invalid_output", 0), ("success", 2)]

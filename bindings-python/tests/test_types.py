@@ -95,7 +95,7 @@ def test_choices(typed_dict: Any, field: str, path: dict[str, Any]) -> None:
 
 
 def test_options() -> None:
-    assert fields_of(types.CallOptions) == {field.name for field in dataclasses.fields(Options)} - {"client"}
+    assert fields_of(types.CallOptions) == {field.name for field in dataclasses.fields(Options)} - {"client", "meter"}
 
 
 def test_evidence() -> None:

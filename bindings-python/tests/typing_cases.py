@@ -31,11 +31,16 @@ from reprieve import (
     current_attempt,
     testing,
     trace_of,
+    wrap,
 )
 from reprieve.types import Kind, PolicyFields, StopReason
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
+
+    import anthropic
+    import openai
+    from openai.types.chat import ChatCompletion
 
 policy = Policy()
 
@@ -291,3 +296,18 @@ async def consumes() -> None:
         assert_type(items.trace, Trace | None)
     async with policy.stream(plainly_later, "?") as later:
         assert_type([item async for item in later], list[int])
+
+
+# --- clients keep their types ----------------------------------------------------------------------------------------
+
+
+def clients(client: openai.OpenAI, other: anthropic.AsyncAnthropic) -> None:
+    wrapped = wrap(client, "interactive", prices={"gpt-5": {"input": 1.25, "output": 10.0, "currency": "EUR"}})
+    assert_type(wrapped, openai.OpenAI)
+    answer = wrapped.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "?"}])
+    assert_type(answer, ChatCompletion)
+    assert_type(wrap(other, Policy(), idempotency=True, scene="chat"), anthropic.AsyncAnthropic)
+    wrap(other, {"max_attempts": 2}, clients={"backup": other})
+    wrap(client, {"max_atempts": 2})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    wrap(client, policy, prices={"gpt-5": {"input": 1.25}})  # type: ignore[typeddict-item]  # pyright: ignore[reportArgumentType]
+    wrap(client, policy, scenes="chat")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -67,7 +67,7 @@ pub enum Action {
         /// How long it may take.
         timeout: Span,
         /// How long after its start another may join it, if it has neither an outcome nor a first item by then: that is
-        /// when to call `hedge`. Only where the policy hedges and the call is `hedged`.
+        /// when to call `hedge`. A driver that cannot run attempts beside each other leaves it.
         hedge_after: Option<Span>,
     },
     /// Sleep, then `begin` again on the same target.

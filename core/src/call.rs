@@ -65,8 +65,6 @@ pub struct Call {
     cancelled: bool,
     guarded: bool,
     recorded: bool,
-    /// Its driver can run attempts beside each other.
-    hedged: bool,
     /// The call ended while an answer of its guards was due: what it grants must be given back.
     unanswered: bool,
     /// The chain has waited for a cooling target.
@@ -176,7 +174,6 @@ impl Call {
             cancelled: false,
             guarded: false,
             recorded: false,
-            hedged: false,
             unanswered: false,
             cooled: false,
             attempts: 0,
@@ -231,28 +228,6 @@ impl Call {
     #[must_use]
     pub fn recorded(mut self) -> Call {
         self.recorded = true;
-        self
-    }
-
-    /// Its driver can run attempts beside each other: where the policy hedges, an attempt says when another may join it
-    /// ([`Call::hedge`]). Before the first `begin`.
-    ///
-    /// ```
-    /// use reprieve::{Action, Call, Outcome, Policy, Span};
-    ///
-    /// let policy = Policy::from_json(r#"{"hedge": {"after": "300ms"}}"#)?;
-    /// let mut call = Call::new(policy, 7).hedged();
-    /// let ms = Span::from_millis;
-    /// let Action::Attempt { number: 1, hedge_after, .. } = call.begin(ms(0))?.action else { panic!() };
-    /// assert_eq!(hedge_after, Some(ms(300)));
-    /// let Action::Attempt { number: 2, hedge_after: None, .. } = call.hedge(ms(300)).action else { panic!() };
-    /// assert!(matches!(call.on_outcome(ms(350), 2, Outcome::success())?.action, Action::Done));
-    /// assert!(matches!(call.on_outcome(ms(351), 1, Outcome::success())?.action, Action::Ignored));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn hedged(mut self) -> Call {
-        self.hedged = true;
         self
     }
 

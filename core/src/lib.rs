@@ -43,7 +43,7 @@
 //!             }
 //!             Action::Stop(stop) => return Ok(Err((failed, stop))),
 //!             Action::Done => return Ok(Ok(value.expect("an attempt succeeded"))),
-//!             // Asked only of a guarded call; answered only where attempts overlap (a hedged call) or are cancelled.
+//!             // Asked only of a guarded call; answered only where attempts overlap or are cancelled.
 //!             Action::Ask(_) | Action::Pending | Action::Ignored => unreachable!("one attempt at a time, no guards"),
 //!         };
 //!     }
@@ -65,10 +65,10 @@
 //! `examples/driver.rs` is the same loop with guards, cancellation and records: copy it and make it your own. An `if`
 //! about policy in a driver belongs in here.
 //!
-//! A driver that can run attempts beside each other says so ([`Call::hedged`]). Where the policy hedges, an attempt then
-//! carries `hedge_after`: when it has neither an outcome nor a first item by that time, the driver calls [`Call::hedge`],
-//! and runs the `Attempt` that it may answer beside those in flight. `Pending`, there or after an outcome, means to wait
-//! for the others. After `Done` or `Stop`, and after a [first item](Call::first_item), the others are cancelled.
+//! Where the policy hedges, an attempt carries `hedge_after`: when it has neither an outcome nor a first item by that time,
+//! a driver that can run attempts beside each other calls [`Call::hedge`], and runs the `Attempt` that it may answer beside
+//! those in flight. `Pending`, there or after an outcome, means to wait for the others. After `Done` or `Stop`, and after a
+//! [first item](Call::first_item), the driver cancels the others.
 //!
 //! # Words
 //!

@@ -77,7 +77,7 @@ impl World {
     }
 
     fn fresh(&self, policy: Policy, seed: u64, options: &Value) -> Call {
-        let mut call = Call::new(policy, seed).recorded().hedged();
+        let mut call = Call::new(policy, seed).recorded();
         if self.guards.is_some() || self.run.is_some() {
             call = call.guarded();
         }
@@ -169,7 +169,6 @@ impl World {
         let options = Restore {
             count_suspended: body["count_suspended"] != false,
             guarded,
-            hedged: true,
             repairs: repairs(body),
             ..Restore::default()
         };

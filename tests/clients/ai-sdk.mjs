@@ -21,10 +21,19 @@ export async function suite(engine) {
   const opened = (policy = QUICK, options = {}, ids = ["gpt-5"]) => {
     const names = ids.map(() => `${engine}-ai-${++drills}`);
     const models = ids.map((id, i) =>
-      createOpenAI({ apiKey: "none", baseURL: `${gateway.url}/v1`, headers: { "x-drill-id": names[i] } }).chat(id),
+      createOpenAI({
+        apiKey: "none",
+        baseURL: `${gateway.url}/v1`,
+        headers: { "x-drill-id": names[i] },
+      }).chat(id),
     );
     const counts = () => Promise.all(names.map((name) => gateway.count(name)));
-    return { model: resilient(models.length > 1 ? models : models[0], policy, options), models, counts, names };
+    return {
+      model: resilient(models.length > 1 ? models : models[0], policy, options),
+      models,
+      counts,
+      names,
+    };
   };
   const read = async (stream) => {
     let text = "";
@@ -36,7 +45,10 @@ export async function suite(engine) {
     test("generateText is tried again, and is answered as by the model itself", async () => {
       const { model, counts } = opened();
       assert.deepEqual([model.specificationVersion, model.modelId], ["v3", "gpt-5"]);
-      const { text, finishReason, usage } = await generateText({ model, prompt: "#[503,429,ok]" });
+      const { text, finishReason, usage } = await generateText({
+        model,
+        prompt: "#[503,429,ok]",
+      });
       assert.deepEqual([text, finishReason], [TEXT, "stop"]);
       assert.ok(usage.totalTokens > 0);
       assert.deepEqual(await counts(), [3]);
@@ -50,7 +62,11 @@ export async function suite(engine) {
       assert.match(traceOf(error).note, /gave up after 3 attempts/);
       assert.deepEqual(await counts(), [3]);
       const told = [];
-      await streamText({ model, prompt: "#[500]", onError: (event) => told.push(event.error) }).consumeStream();
+      await streamText({
+        model,
+        prompt: "#[500]",
+        onError: (event) => told.push(event.error),
+      }).consumeStream();
       assert.ok(APICallError.isInstance(told[0]));
       assert.deepEqual(await counts(), [6]);
     });
@@ -69,15 +85,27 @@ export async function suite(engine) {
       );
       const named = opened(Policy.preset("llm").with(QUICK), { sink: told.sink }, ["a", "a"]);
       assert.equal(
-        (await generateText({ model: named.model, prompt: "#[quota,ok]" }).catch((error) => error)).name,
+        (
+          await generateText({
+            model: named.model,
+            prompt: "#[quota,ok]",
+          }).catch((error) => error)
+        ).name,
         "AI_APICallError",
       );
       assert.deepEqual(await named.counts(), [1, 1]);
     });
 
     test("a stream is tried again until its first content", async () => {
-      const { model, counts } = opened({ ...QUICK, maxAttempts: 5, attemptTimeout: 300 });
-      const { textStream, finishReason } = streamText({ model, prompt: "#[503,sse-cut=0,sse-error=0,sse-stall=0,ok]" });
+      const { model, counts } = opened({
+        ...QUICK,
+        maxAttempts: 5,
+        attemptTimeout: 300,
+      });
+      const { textStream, finishReason } = streamText({
+        model,
+        prompt: "#[503,sse-cut=0,sse-error=0,sse-stall=0,ok]",
+      });
       assert.equal(await read(textStream), TEXT);
       assert.equal(await finishReason, "stop");
       assert.deepEqual(await counts(), [5]);
@@ -105,7 +133,12 @@ export async function suite(engine) {
       const told = records();
       const { model } = opened(QUICK, { sink: told.sink });
       const { signal, ...controller } = { signal: AbortSignal.timeout(80) };
-      const { fullStream } = streamText({ model, prompt: "#[sse-slow=30]", abortSignal: signal, ...controller });
+      const { fullStream } = streamText({
+        model,
+        prompt: "#[sse-slow=30]",
+        abortSignal: signal,
+        ...controller,
+      });
       const types = [];
       for await (const { type } of fullStream) types.push(type);
       assert.equal(types.at(-1), "abort");
@@ -116,7 +149,11 @@ export async function suite(engine) {
     test("usage and cost are in receipts and the run, of answers and of streams", async () => {
       const told = records();
       const run = new Run({ attempts: 10 });
-      const { model } = opened(QUICK, { sink: told.sink, run, prices: { "gpt-5": { input: 1, output: 2 } } });
+      const { model } = opened(QUICK, {
+        sink: told.sink,
+        run,
+        prices: { "gpt-5": { input: 1, output: 2 } },
+      });
       const { usage } = await generateText({ model, prompt: "#[503,ok]" });
       await streamText({ model, prompt: "#[ok]" }).consumeStream();
       const receipts = told.lines.filter(({ outcome, record }) => outcome === "success" && !record);
@@ -142,9 +179,14 @@ export async function suite(engine) {
           },
         }),
       };
-      const { text } = await generateText({ model, tools, stopWhen: stepCountIs(2), prompt: "#[503,ok]" });
-      assert.equal(text, TEXT);
-      assert.deepEqual(await counts(), [2]);
+      const prompt = "#[503,tool=1,502,ok]";
+      const { text, steps } = await generateText({ model, tools, stopWhen: stepCountIs(3), prompt });
+      assert.deepEqual([text, steps.length, called.length], [TEXT, 2, 1]);
+      assert.deepEqual(await counts(), [4]);
+      const { textStream } = streamText({ model, tools, stopWhen: stepCountIs(3), prompt: "#[429,tool=1,503,ok]" });
+      assert.equal(await read(textStream), TEXT);
+      assert.equal(called.length, 2);
+      assert.deepEqual(await counts(), [8]);
     });
 
     test("an idempotency key is sent where it is asked for", async () => {
@@ -154,6 +196,19 @@ export async function suite(engine) {
       assert.equal(keys.length, 2);
       assert.match(keys[0], /^[0-9a-f]{32}$/);
       assert.equal(keys[0], keys[1]);
+    });
+
+    test("options are prepared for each model", async () => {
+      const prepare = (asked, target) => ({ ...asked, maxOutputTokens: target === "a" ? 1 : 2 });
+      const seen = [];
+      const { model } = opened(
+        { ...QUICK, maxAttempts: 1 },
+        { prepare, check: (answer) => seen.push(answer.request.body.max_tokens) },
+        ["a", "b"],
+      );
+      await generateText({ model, prompt: "#[ok]" });
+      await thrown(generateText({ model, prompt: "#[500]" }));
+      assert.deepEqual(seen, [1]);
     });
 
     test("bad input says what to do", () => {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { HumanMessage } from "@langchain/core/messages";
 import { StringOutputParser } from "@langchain/core/output_parsers";
 import { ChatPromptTemplate } from "@langchain/core/prompts";
 import { RunnableLambda } from "@langchain/core/runnables";
@@ -25,7 +26,10 @@ export async function suite(engine) {
     new ChatOpenAI({
       apiKey: "none",
       model: "gpt-5",
-      configuration: { baseURL: `${gateway.url}/v1`, defaultHeaders: { "x-drill-id": drill } },
+      configuration: {
+        baseURL: `${gateway.url}/v1`,
+        defaultHeaders: { "x-drill-id": drill },
+      },
       ...fields,
     });
   /** Models of the gateway, each with a drill of its own, as one. */
@@ -33,7 +37,12 @@ export async function suite(engine) {
     const names = ids.map(() => `${engine}-lc-${++drills}`);
     const models = ids.map((model, i) => modelOf(names[i], { model }));
     const counts = () => Promise.all(names.map((name) => gateway.count(name)));
-    return { models, model: resilient(models.length > 1 ? models : models[0], policy, options), counts, names };
+    return {
+      models,
+      model: resilient(models.length > 1 ? models : models[0], policy, options),
+      counts,
+      names,
+    };
   };
   const read = async (stream, of = (chunk) => chunk.content) => {
     let text = "";
@@ -55,7 +64,12 @@ export async function suite(engine) {
     test("what is thrown is the client's own error, with its trace; callbacks see one run", async () => {
       const { model, counts } = opened();
       const seen = [];
-      const callbacks = [{ handleChatModelStart: () => seen.push("start"), handleLLMError: () => seen.push("error") }];
+      const callbacks = [
+        {
+          handleChatModelStart: () => seen.push("start"),
+          handleLLMError: () => seen.push("error"),
+        },
+      ];
       const error = await thrown(model.invoke("#[500]", { callbacks }));
       assert.equal(error.status, 500);
       assert.match(traceOf(error).note, /gave up after 3 attempts/);
@@ -65,7 +79,11 @@ export async function suite(engine) {
 
     test("what is made of it is under the policy, too", async () => {
       const { model, counts } = opened();
-      const add = tool(({ a }) => `${a}`, { name: "add", description: "adds", schema: z.object({ a: z.number() }) });
+      const add = tool(({ a }) => `${a}`, {
+        name: "add",
+        description: "adds",
+        schema: z.object({ a: z.number() }),
+      });
       assert.equal((await model.bindTools([add]).invoke("#[503,ok]")).content, TEXT);
       assert.equal((await model.withConfig({ tags: ["x"] }).invoke("#[502,ok]")).content, TEXT);
       const chain = ChatPromptTemplate.fromMessages([["user", "{text}"]])
@@ -93,14 +111,21 @@ export async function suite(engine) {
     });
 
     test("a stream is tried again until its first content, alone and in a chain", async () => {
-      const { model, counts } = opened({ ...QUICK, maxAttempts: 5, attemptTimeout: 400 });
+      const { model, counts } = opened({
+        ...QUICK,
+        maxAttempts: 5,
+        attemptTimeout: 400,
+      });
       const marker = "#[503,sse-cut=0,sse-error=0,sse-stall=0,ok]";
       assert.equal(await read(await model.stream(marker)), TEXT);
       assert.deepEqual(await counts(), [5]);
       const chain = model.pipe(new StringOutputParser());
       assert.equal(await read(await chain.stream("#[sse-cut=0,502,ok]"), (text) => text), TEXT);
       const events = [];
-      for await (const { event } of model.streamEvents("#[sse-cut=0,504,ok]", { version: "v2" })) events.push(event);
+      for await (const { event } of model.streamEvents("#[sse-cut=0,504,ok]", {
+        version: "v2",
+      }))
+        events.push(event);
       assert.deepEqual([events[0], events.at(-1)], ["on_chat_model_start", "on_chat_model_end"]);
       assert.deepEqual(await counts(), [11]);
     });
@@ -118,7 +143,11 @@ export async function suite(engine) {
     });
 
     test("a signal and a timeout end a call", async () => {
-      const { model, counts } = opened({ ...QUICK, attemptTimeout: 60, maxAttempts: 2 });
+      const { model, counts } = opened({
+        ...QUICK,
+        attemptTimeout: 60,
+        maxAttempts: 2,
+      });
       assert.equal((await thrown(model.invoke("#[slow]"))).name, "AttemptTimeout");
       assert.deepEqual(await counts(), [2]);
       const error = await thrown(opened().model.invoke("#[slow]", { signal: AbortSignal.timeout(50) }));
@@ -128,7 +157,11 @@ export async function suite(engine) {
     test("usage and cost are in receipts and the run, of answers and of streams", async () => {
       const told = records();
       const run = new Run({ attempts: 10 });
-      const { model } = opened(QUICK, { sink: told.sink, run, prices: { "gpt-5": { input: 1, output: 2 } } });
+      const { model } = opened(QUICK, {
+        sink: told.sink,
+        run,
+        prices: { "gpt-5": { input: 1, output: 2 } },
+      });
       const { usage_metadata: usage } = await model.invoke("#[503,ok]");
       await read(await model.stream("#[ok]"));
       const receipts = told.lines.filter(({ outcome, record }) => outcome === "success" && !record);
@@ -138,6 +171,14 @@ export async function suite(engine) {
         assert.equal(Math.round(receipt.cost * 1e9), receipt.input_tokens * 1e3 + receipt.output_tokens * 2e3);
       }
       assert.ok(run.report().cost_nanos.used > 0);
+    });
+
+    test("messages are repaired", async () => {
+      const repair = { context_length_exceeded: () => [new HumanMessage("#[ok]")] };
+      const { model, counts } = opened({ ...QUICK, maxAttempts: 1 }, { repair });
+      assert.equal((await model.invoke("#[context]")).content, TEXT);
+      assert.equal(await read(await model.stream("#[context]")), TEXT);
+      assert.deepEqual(await counts(), [4]);
     });
 
     test("any runnable", async () => {
@@ -176,10 +217,20 @@ export async function suite(engine) {
         { name: "weather", description: "The weather", schema: z.object({}) },
       );
       const hooks = middleware(QUICK, { tools: QUICK });
-      const agent = createAgent({ model: modelOf(drill), tools: [flaky], middleware: [createMiddleware(hooks)] });
-      const { messages } = await agent.invoke({ messages: [{ role: "user", content: "#[503,500,ok]" }] });
-      assert.equal(messages.at(-1).content, TEXT);
-      assert.equal(await gateway.count(drill), 3);
+      const agent = createAgent({
+        model: modelOf(drill),
+        tools: [flaky],
+        middleware: [createMiddleware(hooks)],
+      });
+      const messages = [{ role: "user", content: "#[503,tool=1,500,ok]" }];
+      const answer = await agent.invoke({ messages });
+      assert.equal(answer.messages.at(-1).content, TEXT);
+      assert.equal(answer.messages.at(-2).content, "sunny");
+      assert.equal(calls, 3);
+      assert.equal(await gateway.count(drill), 4);
+      const asked = { messages: [{ role: "user", content: "#[sse-cut=0,502,ok]" }] };
+      const parts = await agent.stream(asked, { streamMode: "messages" });
+      assert.equal(await read(parts, ([chunk]) => chunk.content), TEXT);
     });
 
     test("bad input says what to do", () => {

@@ -25,7 +25,12 @@ const TEXT = "The gateway answers: all is well, 世界é";
 /** A client of the gateway, and its log. */
 function opened(env = {}, options = {}) {
   const log = [];
-  const all = { LLM_BASE_URL: `${gateway.url}/v1`, LLM_API_KEY: "none", LLM_MODEL: "gpt-5", ...env };
+  const all = {
+    LLM_BASE_URL: `${gateway.url}/v1`,
+    LLM_API_KEY: "none",
+    LLM_MODEL: "gpt-5",
+    ...env,
+  };
   const policy = Policy.preset("llm").with(QUICK);
   const prices = { "gpt-5": { input: 1, output: 2 } };
   return {
@@ -63,7 +68,9 @@ test("the backup is asked when the primary is used up", async () => {
 
 test("a signal ends a call", async () => {
   const { client } = opened();
-  const { ok, error, reason } = await client.chat("Five. #[slow]", { signal: AbortSignal.timeout(50) });
+  const { ok, error, reason } = await client.chat("Five. #[slow]", {
+    signal: AbortSignal.timeout(50),
+  });
   assert.deepEqual([ok, error.name, reason], [false, "TimeoutError", "cancelled"]);
 });
 
@@ -72,7 +79,12 @@ test("it says what is missing", () => {
 });
 
 test("it runs from a shell", () => {
-  const env = { ...process.env, LLM_BASE_URL: `${gateway.url}/v1`, LLM_API_KEY: "none", LLM_MODEL: "gpt-5" };
+  const env = {
+    ...process.env,
+    LLM_BASE_URL: `${gateway.url}/v1`,
+    LLM_API_KEY: "none",
+    LLM_MODEL: "gpt-5",
+  };
   const said = execFileSync(process.execPath, [file, "Six."], {
     env,
     encoding: "utf8",

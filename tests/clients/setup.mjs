@@ -14,7 +14,10 @@ export async function reprieveOn(engine) {
 export const required = createRequire(`${ROOT}bindings-node/package.json`);
 
 /** No wait to speak of: the decisions are the machine's all the same. */
-export const QUICK = { backoff: { kind: "constant", base: 1 }, jitter: { kind: "none" } };
+export const QUICK = {
+  backoff: { kind: "constant", base: 1 },
+  jitter: { kind: "none" },
+};
 
 /** A gateway for the tests of this file. */
 export async function gatewayForTests() {

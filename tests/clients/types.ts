@@ -13,7 +13,9 @@ import { middleware, resilient } from "reprieve/langchain";
 export const plain: OpenAI = wrap(new OpenAI());
 export const azure: AzureOpenAI = wrap(new AzureOpenAI(), "interactive");
 export const claude: Anthropic = wrap(new Anthropic(), Policy.preset("llm").bind({ scene: "s" }), {
-  prices: { "claude-5": { input: 3, output: 15, cachedInput: 0.3, currency: "USD" } },
+  prices: {
+    "claude-5": { input: 3, output: 15, cachedInput: 0.3, currency: "USD" },
+  },
   idempotency: true,
   clients: { backup: new Anthropic() },
   run: new Run({ attempts: 3 }),

@@ -2,16 +2,16 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import Anthropic from "@anthropic-ai/sdk";
-import OpenAI, { AzureOpenAI } from "openai";
-
 import { gatewayForTests, QUICK, records, reprieveOn, thrown } from "./setup.mjs";
 
 const TEXT = "The gateway answers: all is well, 世界é";
-const PRICES = { "gpt-5": { input: 1, output: 2 }, "claude-5": { input: 3, output: 15, currency: "EUR" } };
+const PRICES = {
+  "gpt-5": { input: 1, output: 2 },
+  "claude-5": { input: 3, output: 15, currency: "EUR" },
+};
 
 /** Both SDKs, asked alike. */
-const SDKS = {
+const asked = ({ OpenAI, Anthropic }) => ({
   openai: {
     Class: OpenAI,
     model: "gpt-5",
@@ -30,9 +30,13 @@ const SDKS = {
     text: (answer) => answer.content[0].text,
     delta: (event) => event.delta?.text,
   },
-};
+});
 
-export async function suite(engine) {
+/** The packages are the current ones, or other versions. */
+export async function suite(engine, { openai, anthropic } = {}) {
+  const { default: OpenAI, AzureOpenAI } = openai ?? (await import("openai"));
+  const { default: Anthropic } = anthropic ?? (await import("@anthropic-ai/sdk"));
+  const SDKS = asked({ OpenAI, Anthropic });
   const reprieve = await reprieveOn(engine);
   const { ConfigError, Policy, Run, retry, traceOf, wrap } = reprieve;
   const gateway = await gatewayForTests();
@@ -44,7 +48,12 @@ export async function suite(engine) {
     const opened = (policy = QUICK, options = {}, clientOptions = {}) => {
       const drill = `${engine}-${name}-${++drills}`;
       const defaultHeaders = { "x-drill-id": drill };
-      const base = new Class({ apiKey: "none", baseURL: sdk.base(gateway.url), defaultHeaders, ...clientOptions });
+      const base = new Class({
+        apiKey: "none",
+        baseURL: sdk.base(gateway.url),
+        defaultHeaders,
+        ...clientOptions,
+      });
       const client = wrap(base, policy, options);
       const ask = (content, { stream, ...given } = {}, of = client) =>
         sdk.create(of, { messages: [{ role: "user", content }], ...(stream && { stream }) }, given);
@@ -77,7 +86,11 @@ export async function suite(engine) {
       });
 
       test("a timeout is the SDK's own, and so is an abort of the caller's", async () => {
-        const { ask, count } = opened({ ...QUICK, attemptTimeout: 60, maxAttempts: 2 });
+        const { ask, count } = opened({
+          ...QUICK,
+          attemptTimeout: 60,
+          maxAttempts: 2,
+        });
         const late = await thrown(ask("#[slow]"));
         assert.ok(late instanceof Class.APIConnectionTimeoutError);
         assert.equal(late.cause.name, "AttemptTimeout");
@@ -142,7 +155,10 @@ export async function suite(engine) {
           new RegExp(`${name}.*: maxRetries 2 -> 0, timeout 600 s -> the attempt's$`),
         );
         const others = records();
-        await opened(QUICK, { prices: { other: { input: 1, output: 1 } }, sink: others.sink }).ask("#[ok]");
+        await opened(QUICK, {
+          prices: { other: { input: 1, output: 1 } },
+          sink: others.sink,
+        }).ask("#[ok]");
         assert.deepEqual([others.lines[0].input_tokens, others.lines[0].cost], [read, null]);
       });
 
@@ -162,7 +178,11 @@ export async function suite(engine) {
       });
 
       test("a stream is tried again until its first content", async () => {
-        const { client, ask, count } = opened({ ...QUICK, maxAttempts: 5, attemptTimeout: 300 });
+        const { client, ask, count } = opened({
+          ...QUICK,
+          maxAttempts: 5,
+          attemptTimeout: 300,
+        });
         const stream = await ask("#[503,sse-cut=0,sse-error=0,sse-stall=0,ok]", { stream: true });
         assert.ok(stream.controller instanceof AbortController);
         assert.equal(await read(stream), TEXT);
@@ -200,8 +220,15 @@ export async function suite(engine) {
         for await (const _ of stream) stream.controller.abort();
         const { signal, ...controller } = { signal: AbortSignal.timeout(60) };
         assert.ok(
-          (await thrown(read(await ask("#[sse-slow=20]", { stream: true, signal, ...controller })))) instanceof
-            Class.APIUserAbortError,
+          (await thrown(
+            read(
+              await ask("#[sse-slow=20]", {
+                stream: true,
+                signal,
+                ...controller,
+              }),
+            ),
+          )) instanceof Class.APIUserAbortError,
         );
         await new Promise((resolve) => setTimeout(resolve, 10));
         const ends = told.lines.filter(({ record }) => record === "call_ended").map(({ reason }) => reason);
@@ -211,7 +238,10 @@ export async function suite(engine) {
       test("a stream's usage is priced, and it can be split", async () => {
         const told = records();
         const { client } = opened(QUICK, { sink: told.sink, prices: PRICES });
-        const body = { messages: [{ role: "user", content: "#[ok]" }], stream: true };
+        const body = {
+          messages: [{ role: "user", content: "#[ok]" }],
+          stream: true,
+        };
         if (name === "openai") body.stream_options = { include_usage: true };
         const [one, other] = (await sdk.create(client, body)).tee();
         assert.deepEqual(await Promise.all([read(one), read(other)]), [TEXT, TEXT]);
@@ -222,9 +252,16 @@ export async function suite(engine) {
         const told = records();
         const drill = `${engine}-${name}-backup`;
         const defaultHeaders = { "x-drill-id": drill };
-        const backup = new Class({ apiKey: "none", baseURL: sdk.base(gateway.url), defaultHeaders });
+        const backup = new Class({
+          apiKey: "none",
+          baseURL: sdk.base(gateway.url),
+          defaultHeaders,
+        });
         const policy = Policy.preset("llm").with(QUICK);
-        const { ask, count } = opened(policy, { clients: { backup }, sink: told.sink });
+        const { ask, count } = opened(policy, {
+          clients: { backup },
+          sink: told.sink,
+        });
         const error = await thrown(ask("#[500,503,502]"));
         assert.ok(error instanceof Class.InternalServerError);
         assert.deepEqual([await count(), await gateway.count(drill)], [3, 2]);
@@ -233,6 +270,30 @@ export async function suite(engine) {
           ["primary", "primary", "primary", "backup", "backup"],
         );
         assert.throws(() => wrap(backup, QUICK, { clients: { backup } }), /clients.backup.*a target of the policy/);
+      });
+
+      test("a request is prepared for its target, and repaired; an answer is checked", async () => {
+        const told = records();
+        const policy = new Policy({ ...QUICK, maxAttempts: 1, targets: [{ id: "a" }, { id: "b" }] });
+        const prices = { other: { input: 1, output: 1 } };
+        const prepare = (body, target) => (target === "b" ? { ...body, model: "other" } : undefined);
+        const { ask } = opened(policy, { prepare, prices, sink: told.sink });
+        assert.equal((await ask("#[500,ok]")).model, "other");
+        assert.deepEqual(
+          told.lines.slice(0, 2).map(({ target, cost }) => [target, cost !== null]),
+          [
+            ["a", false],
+            ["b", true],
+          ],
+        );
+        const shorter = {
+          context_length_exceeded: (body) => ({ ...body, messages: [{ role: "user", content: "#[ok]" }] }),
+        };
+        const mended = opened({ ...QUICK, maxAttempts: 1 }, { repair: shorter });
+        assert.equal(sdk.text(await mended.ask("#[context]")), TEXT);
+        const picky = opened(QUICK, { check: (answer) => sdk.text(answer) === "something else" });
+        assert.match((await thrown(picky.ask("#[ok]"))).message, /check refused/);
+        assert.equal(await picky.count(), 3);
       });
 
       test("a client that sends more by itself is found out", async (t) => {
@@ -252,7 +313,11 @@ export async function suite(engine) {
           defaultHeaders: { "x-drill-id": drill },
         });
         const client = wrap(stubborn, QUICK, { sink: told.sink });
-        await thrown(sdk.create(client, { messages: [{ role: "user", content: "#[500]" }] }));
+        await thrown(
+          sdk.create(client, {
+            messages: [{ role: "user", content: "#[500]" }],
+          }),
+        );
         assert.equal(await gateway.count(drill), 6);
         const hidden = told.lines.filter(({ record }) => record === "hidden_retries");
         assert.deepEqual(
@@ -273,16 +338,59 @@ export async function suite(engine) {
           start(controller) {
             controller.enqueue(
               new TextEncoder().encode(
-                JSON.stringify({ model: "m", max_tokens: 5, messages: [{ role: "user", content: "#[500]" }] }),
+                JSON.stringify({
+                  model: "m",
+                  max_tokens: 5,
+                  messages: [{ role: "user", content: "#[500]" }],
+                }),
               ),
             );
             controller.close();
           },
         });
         const path = name === "openai" ? "/chat/completions" : "/v1/messages";
-        const error = await thrown(client.post(path, { body, headers: { "content-type": "application/json" } }));
+        const error = await thrown(
+          client.post(path, {
+            body,
+            headers: { "content-type": "application/json" },
+          }),
+        );
         assert.ok(error instanceof Class.InternalServerError);
         assert.equal(await count(), 1);
+      });
+
+      test("a body that breaks while it is read, and an error under a status that says success", async () => {
+        const { ask, count } = opened();
+        assert.equal(sdk.text(await ask("#[cut=20,ok]")), TEXT);
+        assert.equal(await count(), 2);
+        let sent = 0;
+        const fetch = async () => {
+          sent += 1;
+          return Response.json({
+            error: {
+              type: "server_error",
+              code: "server_error",
+              message: "not today",
+            },
+          });
+        };
+        const client = wrap(new Class({ apiKey: "none", fetch }), QUICK);
+        const error = await thrown(sdk.create(client, { messages: [] }));
+        assert.ok(error instanceof Class.APIError);
+        assert.equal(traceOf(error).ended.reason, "attempts_exhausted");
+        assert.equal(sent, 3);
+      });
+
+      test("a helper that is aborted ends its call", async () => {
+        const told = records();
+        const { client } = opened(QUICK, { sink: told.sink });
+        const messages = [{ role: "user", content: "#[sse-slow=30]" }];
+        const body = { model: sdk.model, max_tokens: 50, messages };
+        const helper = name === "openai" ? client.chat.completions.stream(body) : client.messages.stream(body);
+        helper.once(name === "openai" ? "content" : "text", () => helper.abort());
+        assert.ok((await thrown(helper.done())) instanceof Class.APIUserAbortError);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        assert.equal(told.lines.at(-1).reason, "cancelled");
       });
 
       test("layers add: a wrapped client inside of a call is not tried again by it", async () => {
@@ -306,8 +414,10 @@ export async function suite(engine) {
         );
         assert.throws(() => wrap(base, QUICK, { prices: { m: { input: 1 } } }), /prices.m.output: nothing/);
         assert.throws(() => wrap(base, QUICK, { idempotency: 7 }), /idempotency: 7.*name of a header/);
-        const old = Object.create(base, { getUserAgent: { value: () => `${name}/JS 0.9.1` } });
-        assert.throws(() => wrap(old), /0\.9\.1 is not allowed.*with this one, put policy.call around/);
+        const old = Object.create(base, {
+          getUserAgent: { value: () => `${name}/JS 99.9.1` },
+        });
+        assert.throws(() => wrap(old), /99\.9\.1 is not allowed.*with this one, put policy.call around/);
       });
     });
   }
@@ -316,16 +426,24 @@ export async function suite(engine) {
     test("openai's responses, and its helpers that read an answer", async () => {
       const drill = `${engine}-responses`;
       const client = wrap(
-        new OpenAI({ apiKey: "none", baseURL: `${gateway.url}/v1`, defaultHeaders: { "x-drill-id": drill } }),
+        new OpenAI({
+          apiKey: "none",
+          baseURL: `${gateway.url}/v1`,
+          defaultHeaders: { "x-drill-id": drill },
+        }),
         QUICK,
       );
-      const { output_text: text } = await client.responses.create({ model: "gpt-5", input: "#[503,ok]" });
+      const { output_text: text } = await client.responses.create({
+        model: "gpt-5",
+        input: "#[503,ok]",
+      });
       assert.equal(text, TEXT);
-      const { choices } = await client.chat.completions.parse({
+      const parsed = await client.chat.completions.parse({
         model: "gpt-5",
         messages: [{ role: "user", content: "#[502,ok]" }],
       });
-      assert.equal(choices[0].message.content, TEXT);
+      assert.equal(parsed.choices[0].message.content, TEXT);
+      assert.equal(traceOf(parsed).ended.attempts, 2);
       assert.equal(await gateway.count(drill), 4);
     });
 
@@ -345,7 +463,10 @@ export async function suite(engine) {
 
     test("pages are calls of their own, with the options of the caller", async () => {
       const asked = [];
-      const pages = { "": { data: [{ id: "a" }], has_more: true }, a: { data: [{ id: "b" }], has_more: false } };
+      const pages = {
+        "": { data: [{ id: "a" }], has_more: true },
+        a: { data: [{ id: "b" }], has_more: false },
+      };
       const fetch = async (url, { signal }) => {
         asked.push([new URL(url).search, signal.aborted]);
         if (asked.length % 2) return new Response("{}", { status: 503 });
@@ -363,14 +484,43 @@ export async function suite(engine) {
       ]);
     });
 
+    test("bytes are the caller's to read, and results of a batch are lines", async () => {
+      let sent = 0;
+      const lines = [{ custom_id: "a" }, { custom_id: "b" }].map((line) => `${JSON.stringify(line)}\n`).join("");
+      const fetch = async (url) => {
+        sent += 1;
+        if (sent % 2) return new Response("{}", { status: 503 });
+        const batch = { id: "x", results_url: "http://127.0.0.1:1/results" };
+        return `${url}`.endsWith("/results") ? new Response(lines) : Response.json(batch);
+      };
+      const client = wrap(new Anthropic({ apiKey: "none", fetch, baseURL: "http://127.0.0.1:1" }), QUICK);
+      const ids = [];
+      for await (const { custom_id: id } of await client.messages.batches.results("x")) ids.push(id);
+      assert.deepEqual([ids, sent], [["a", "b"], 4]);
+      const other = wrap(
+        new OpenAI({
+          apiKey: "none",
+          fetch: async () => new Response("bytes"),
+        }),
+        QUICK,
+      );
+      assert.equal(await (await other.files.content("f")).text(), "bytes");
+    });
+
     test("anthropic refreshes a token that was refused, within the attempt", async () => {
       let made = 0;
-      const credentials = async () => ({ token: `t${++made}`, expiresAt: Math.floor(Date.now() / 1000) + 3600 });
+      const credentials = async () => ({
+        token: `t${++made}`,
+        expiresAt: Math.floor(Date.now() / 1000) + 3600,
+      });
       const seen = [];
       const fetch = async (_url, { headers }) => {
         seen.push(headers.get("authorization"));
         if (seen.length === 1) return Response.json({ error: { type: "authentication_error" } }, { status: 401 });
-        return Response.json({ content: [{ type: "text", text: "in" }], usage: { input_tokens: 1, output_tokens: 1 } });
+        return Response.json({
+          content: [{ type: "text", text: "in" }],
+          usage: { input_tokens: 1, output_tokens: 1 },
+        });
       };
       const client = wrap(new Anthropic({ credentials, fetch, baseURL: "http://127.0.0.1:1" }), QUICK);
       const answer = await client.messages.create({
@@ -384,7 +534,11 @@ export async function suite(engine) {
 
     test("what takes too long without streaming is refused as before", () => {
       const client = wrap(new Anthropic({ apiKey: "none", baseURL: gateway.url }), QUICK);
-      const asked = { model: "m", max_tokens: 500_000, messages: [{ role: "user", content: "hi" }] };
+      const asked = {
+        model: "m",
+        max_tokens: 500_000,
+        messages: [{ role: "user", content: "hi" }],
+      };
       assert.throws(() => client.messages.create(asked), /Streaming is required/);
     });
   });

@@ -36,6 +36,7 @@ from ._result import Result
 from ._stream import AsyncStream, Stream
 from ._stream_session import Discard
 from ._trace import Trace, trace_of
+from ._wrap import wrap
 
 __all__ = [
     "Action",
@@ -72,4 +73,5 @@ __all__ = [
     "current_attempt",
     "faults",
     "trace_of",
+    "wrap",
 ]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _native, _on_asyncio
 from ._clock import clock
 from ._current import CURRENT, Attempt, Facts, current_attempt
+from ._race import race
 from ._request import Broken
 from ._session import Session, Started
 
@@ -109,7 +110,15 @@ async def drive(
         action = answered.action if answered else _first(session, first) if first else session.begin()
         del first
         while True:
-            if action.kind == "attempt":
+            if action.kind == "attempt" and _hedges(action, session, loop):
+                coroutine, answered = answered, None
+                try:
+                    action = await race(session, action, function, args, coroutine and _answer(coroutine))
+                finally:
+                    if coroutine is not None:  # its attempt may have ended before it ran
+                        coroutine.coroutine.close()
+                    del coroutine
+            elif action.kind == "attempt":
                 attempt = session.attempt(action)
                 awaited = session.function(function) if answered is None else _answer(answered)
                 whole, answered = session.asked(awaited, prepared=answered is not None), None
@@ -137,6 +146,11 @@ async def drive(
     finally:
         if answered is not None:  # the call ended before its coroutine ran
             answered.coroutine.close()
+
+
+def _hedges(action: Action, session: Session, loop: Any) -> bool:
+    """Another attempt may join this one, and can: attempts beside each other need tasks of asyncio's."""
+    return action.hedge_after_ns is not None and session.hedges and loop is _on_asyncio
 
 
 def _answer(answered: Answered) -> Callable[..., Awaitable[Any]]:
@@ -176,7 +190,7 @@ async def wait(loop: Any, session: Session, seconds: float) -> None:
 def wrap(owner: Caller, function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
     """The coroutine function under its policy. On asyncio the first attempt is made with one object, a context variable
     and a place among the deadlines of its loop; what else a call needs is made when it fails."""
-    if not owner._options.plain or owner._native.guarded:
+    if not owner._options.plain or owner._native.guarded or owner._native.hedged:
 
         async def call_with_options(*args: Any, **kwargs: Any) -> Any:
             return await run(owner, function, args, kwargs)

@@ -305,13 +305,12 @@ class Call:
         ends_by: int | None = None,
         recorded: bool = True,
         heard: bool = False,
-        hedged: bool = False,
         unmask: Sequence[str] = ...,
         repairs: Sequence[str] = ...,
     ) -> Call:
         """A call that has not begun. `ids` is JSON: `trace_id` and as needed `idempotency_key`, `scene`,
-        `prompt_version`, `outer_trace_id`, `client`. `ends_by` is a moment. `hedged`: the driver can run attempts
-        beside each other. `repairs` are kinds that can be repaired."""
+        `prompt_version`, `outer_trace_id`, `client`. `ends_by` is a moment. `repairs` are kinds that can be
+        repaired."""
 
     @staticmethod
     def started(
@@ -344,7 +343,6 @@ class Call:
         wall_now_ms: int,
         *,
         count_suspended: bool = True,
-        hedged: bool = False,
         guards: Guards | None = None,
         run: Run | None = None,
         ends_by: int | None = None,

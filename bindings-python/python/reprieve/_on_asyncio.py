@@ -107,8 +107,11 @@ async def attempt(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     made: Attempt,
+    *,
+    watched: bool = True,
 ) -> Any:
-    """An attempt that its timeout, its event, its handle and its run can cut."""
+    """An attempt that its timeout, its event, its handle and its run can cut; where somebody else watches the last
+    three for several attempts, its timeout."""
     from ._aio import Abandoned, TimedOut
 
     loop = events.get_running_loop()
@@ -120,7 +123,7 @@ async def attempt(
         if session.cancelled():
             cut(made, task, "cancel")
 
-    watch = None if session.deaf else _watch(loop, session, woken)
+    stop = watch(session, woken) if watched and not session.deaf else None
     try:
         return await function(*args, **kwargs)
     except asyncio.CancelledError:
@@ -130,8 +133,8 @@ async def attempt(
         raise (TimedOut if why == "timeout" else Abandoned) from None
     finally:
         timer.cancel()
-        if watch is not None:
-            watch()
+        if stop is not None:
+            stop()
         if made.cut:
             undo(made, task)
         task = None  # what the task raises leads to this frame
@@ -150,7 +153,7 @@ class Watch:
         self._timer: asyncio.TimerHandle | None = None
         self._armed = True
         self._deaf = session.deaf
-        self._stop = None if self._deaf else _watch(self._loop, session, self._woken)
+        self._stop = None if self._deaf else watch(session, self._woken)
         made.cancelling = 0 if cancelling is None else cancelling(current_task(self._loop))
 
     @property
@@ -222,17 +225,18 @@ async def wait(session: Session, seconds: float) -> None:
             over.set_result(None)
 
     timer = loop.call_later(seconds, end)
-    watch = _watch(loop, session, end)
+    stop = watch(session, end)
     try:
         await over
     finally:
         timer.cancel()
-        watch()
+        stop()
 
 
-def _watch(loop: asyncio.AbstractEventLoop, session: Session, wake: Callable[[], object]) -> Callable[[], None]:
+def watch(session: Session, wake: Callable[[], object]) -> Callable[[], None]:
     """Calls `wake` when something wakes the session, from whatever thread, until the answer is called."""
 
+    loop = events.get_running_loop()
     look: asyncio.Handle | None = None
 
     def woken() -> None:

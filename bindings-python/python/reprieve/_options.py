@@ -25,9 +25,26 @@ class Caller(Protocol):
     def guards(self) -> Guards: ...
 
 
+class Meter(Protocol):
+    """What a wrapped client knows of a call of its own, and its session does not."""
+
+    def usage(self, value: object) -> dict[str, Any] | None:
+        """What an attempt used, read from its value."""
+
+    def priced(self, details: Mapping[str, int], answered: object = None) -> dict[str, Any] | None:
+        """The same, from counts of tokens."""
+
+    def timed_out(self) -> Exception | None:
+        """The exception of the client's own for an attempt that was cut at its timeout."""
+
+    def hidden(self) -> int:
+        """How often the client has retried by itself within the attempt that has just ended."""
+        ...
+
+
 @dataclass(frozen=True)
 class Options:
-    """Everything that `bind` takes. `None` leaves a thing as it is."""
+    """Everything that `bind` takes, and what wrapped clients add. `None` leaves a thing as it is."""
 
     scene: str | None = None
     prompt_version: str | None = None
@@ -50,6 +67,8 @@ class Options:
     repair: Mapping[str, Callable[[dict[str, Any], Failure], object]] | None = None
     #: What wrapping a client changed in it; not for `bind`.
     client: str | None = None
+    #: What a wrapped client knows of its call; not for `bind`.
+    meter: Meter | None = None
 
     def over(self, policy: _native.Policy, given: CallOptions) -> Options:
         """These options with what is given over them, checked."""

@@ -53,7 +53,6 @@ class Call:
             guards=guards._native if guards else None,
             run=run._native if run else None,
             ends_by=ends_by,
-            hedged=True,
             repairs=list(repairs),
         )
 
@@ -111,7 +110,6 @@ class Call:
             now,
             wall_now_ms,
             count_suspended=count_suspended,
-            hedged=True,
             guards=guards._native if guards else None,
             run=run._native if run else None,
             repairs=list(repairs),

@@ -38,6 +38,9 @@ class Started(NamedTuple):
 class Session:
     """One call. A driver asks it what to do, does it, and tells it how that went."""
 
+    #: Its attempts can run beside each other.
+    hedges = True
+
     def __init__(
         self,
         owner: Caller,
@@ -61,11 +64,17 @@ class Session:
         #: A handle may wake or cancel it.
         self.handled = False
         self._attempt: Attempt | None = None
+        #: The attempts in flight, by their numbers: several where one has joined another.
+        self._in_flight: dict[int, Attempt] = {}
+        #: Of several: the number of the one that is spoken of.
+        self._number: int | None = None
         #: What the latest attempt has shown.
         self._shown = 0
         #: When the latest attempt began, in real time: an inner call's trace is made after that.
         self._since = started.began if started else 0
         self._reset_to: Any = None
+        #: Records of retries that a wrapped client made by itself.
+        self._hidden: list[str] = []
         self._outer = current_attempt()
         self.run = self.options.run or (self._outer.run if self._outer else None)
         self._guards = owner.guards if self.options.guards or self.policy.guarded else None
@@ -83,26 +92,48 @@ class Session:
             return self._told(self.call.cancel(clock().now()))
         return self._told(self.call.begin(clock().now()))
 
+    def hedge(self) -> Action:
+        """The latest attempt is slow: whether another joins it."""
+        if self.cancelled():
+            return self._told(self.call.cancel(clock().now()))
+        return self._told(self.call.hedge(clock().now()))
+
     def attempt(self, action: Action) -> Attempt:
         """Makes the attempt visible to the function. Undone by its outcome."""
+        made = self.beside(action)
+        self._reset_to = CURRENT.set(made)
+        return made
+
+    def beside(self, action: Action) -> Attempt:
+        """Makes an attempt whose task sees to it that it is visible."""
         assert action.number is not None
         assert action.target is not None
         assert action.timeout_ns is not None
         connect_timeout, run = self.policy.connect_timeout, self.run
         facts = Facts(action.number, action.target, action.timeout_ns, self.call.is_last, connect_timeout, run)
-        self._attempt, self._since = Attempt(facts, clock().now()).named(self._ids), _native.now()
-        self._reset_to = CURRENT.set(self._attempt)
+        self._attempt = Attempt(facts, clock().now()).named(self._ids)
+        if not self._in_flight:
+            self._since = _native.now()
+        self._in_flight[action.number] = self._attempt
+        self._number = None
         return self._attempt
 
+    def turn_to(self, attempt: Attempt) -> None:
+        """Of several attempts in flight, what is told next is about this one."""
+        self._attempt, self._number = attempt, attempt.number
+
     def hide(self) -> None:
-        """The attempt is no longer visible to what runs here."""
+        """The attempt is over, and no longer visible to what runs here."""
         attempt, self._attempt = self._attempt, None
         if attempt is None:
             return
         attempt.ended = True
+        self._in_flight.pop(attempt.number, None)
         self._shown = attempt.shown
-        with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
-            CURRENT.reset(self._reset_to)
+        if self._reset_to is not None:
+            with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
+                CURRENT.reset(self._reset_to)
+            self._reset_to = None
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function of the attempt's target."""
@@ -157,7 +188,8 @@ class Session:
         """The attempt under way has a value."""
         self.hide()
         self.value, self.error, self._answer = value, None, _NO_ANSWER
-        usage = usage_of(value) if self._recorded else None
+        meter = self.options.meter
+        usage = (usage_of(value) if meter is None else meter.usage(value)) if self._recorded else None
         return self._outcome({"success": {}, "usage": usage} if usage else _SUCCESS)
 
     def failed(self, error: Exception) -> Action:
@@ -172,8 +204,9 @@ class Session:
         """The attempt under way was cancelled at its timeout, and has unwound."""
         seconds = self._attempt.timeout if self._attempt else self.policy.first_timeout_ns / 1e9
         self.hide()
-        message = f"attempt {self.call.attempts} took longer than {seconds:.3g} s"
-        self.error = AttemptTimeout(message, attempts=self.call.attempts)
+        message = f"attempt {self.number} took longer than {seconds:.3g} s"
+        own = self.options.meter.timed_out() if self.options.meter else None
+        self.error = own or AttemptTimeout(message, attempts=self.number)
         return self._outcome({"failure": {"kind": "timeout", "message": message}} | self._refused())
 
     def abandoned(self) -> Action:
@@ -216,6 +249,11 @@ class Session:
             waker()
 
     @property
+    def number(self) -> int:
+        """The number of the attempt that is spoken of: the latest, where there are not several."""
+        return self._number or self.call.attempts
+
+    @property
     def deaf(self) -> bool:
         """Nothing can end a wait early."""
         return self.options.cancel is None and self.run is None and not self.handled
@@ -232,7 +270,7 @@ class Session:
 
     def trace(self) -> Trace:
         """The records so far."""
-        return Trace(self.call.trace_id, self.call.lines())
+        return Trace(self.call.trace_id, [*self.call.lines(), *self._hidden])
 
     def finish(self, action: Action) -> Any:
         """The end as people write it: the value, or the exception raised."""
@@ -320,7 +358,9 @@ class Session:
         if self._shown and not isinstance(outcome, str):
             outcome["delivered"] = self._shown
         text = outcome if isinstance(outcome, str) else as_json(outcome)
-        return self._told(self.call.on_outcome(clock().now(), self.call.attempts, text))
+        if self.options.meter is not None and (retries := self.options.meter.hidden()):
+            self._report_hidden(retries)
+        return self._told(self.call.on_outcome(clock().now(), self.number, text))
 
     def _outcome_of(self, error: Exception) -> dict[str, Any]:
         """Evidence for the core; with functions of the user's own, the failure and what they say of it."""
@@ -380,6 +420,14 @@ class Session:
             for line in self.call.take_events():
                 _asked("on_event", listener, json.loads(line))
         return action
+
+    def _report_hidden(self, retries: int) -> None:
+        """A record of its own: the client has retried by itself within an attempt."""
+        facts = {"trace_id": self.call.trace_id, "attempt": self.call.attempts, "retries": retries}
+        line = json.dumps({"record": "hidden_retries", **facts}, separators=(",", ":"))
+        self._hidden.append(line)
+        if self.options.sink is not None:
+            _asked("sink", _writer(self.options.sink), line)
 
     def _note(self, action: Action, trace: Trace, failure: Failure | None) -> str:
         elapsed = (trace.ended or {}).get("elapsed_ms", 0) / 1000

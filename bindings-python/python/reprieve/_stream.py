@@ -33,7 +33,9 @@ class Streamed:
 
     def begin(self, *, interrupted: bool) -> StreamSession:
         """Makes the session. `interrupted`: the driver can interrupt an attempt."""
+        self.over = True  # unless it begins
         self.session = StreamSession(self._owner, self._kwargs, interrupted=interrupted)
+        self.over = False
         return self.session
 
     def run(self, session: StreamSession, target: str) -> Any:
@@ -83,6 +85,10 @@ class Stream(_Consumed, Generator[T_co, None, None]):
     """The items of one call: a generator, and a context manager that closes its source.
 
     Nothing runs before the first item is asked for. Who stops early closes it, by `with` or `close()`, or drops it.
+
+    A source that blocks cannot be interrupted: its timers are looked at whenever it brings something, be it a ping.
+    Hand `current_attempt().timeout` to the client, as what it may wait for bytes; a transport that calls
+    `current_attempt().heard()` lets the timers end a source that only pings.
     """
 
     def __init__(self, call: Streamed) -> None:
@@ -123,7 +129,10 @@ class AsyncStream(_Consumed, AsyncGenerator[T_co, None]):
     """The items of one call: an async generator, and an async context manager that closes its source.
 
     Nothing runs before the first item is asked for. Who stops early closes it, by `async with` or `aclose()`; of one
-    that is dropped the loop closes the source, as it does for async generators.
+    that is dropped the loop closes the source, as it does for async generators (trio warns of that).
+
+    A source that is waited for too long is cancelled. Silence is what no bytes break; a client that hides pings, as
+    anthropic's does, hides them from this timer too, unless a transport calls `current_attempt().heard()`.
     """
 
     def __init__(self, call: Streamed) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from . import _native
 from ._errors import StreamError
 from ._reading import dig, get, is_dict, well_formed
-from ._usage import usage_of
+from ._usage import details_of, main_of
 
 #: So many items of an answer's end are read: the finish frame, and what may come after it.
 LAST = 8
@@ -27,7 +27,7 @@ TELLING = STARTS | PINGS | {"error", "response.failed"}
 #: The type, and the field, of an event that openai's stream manager wraps; events that it makes of that one follow it.
 WRAPPER = "chunk"
 #: Where an event keeps what its answer used.
-ANSWERS = ((), ("message",), ("response",), ("chunk",))
+ANSWERS = ((), ("message",), ("response",), ("chunk",), ("metadata",))
 
 Sign = Callable[[Any], bool]
 
@@ -48,9 +48,11 @@ READERS: dict[type, Reader] = {}
 class Reading:
     """One attempt's stream, as far as it has been read."""
 
-    __slots__ = ("_opening", "_signs", "client", "content", "held")
+    __slots__ = ("_opening", "_signs", "client", "content", "goes_on", "held")
 
-    def __init__(self) -> None:
+    def __init__(self, *, goes_on: bool = False) -> None:
+        #: It goes on from what was delivered before, so that it may lack only its end.
+        self.goes_on = goes_on
         #: Held back until the first content.
         self.held: list[Any] = []
         #: It has come.
@@ -106,21 +108,21 @@ class Reading:
         known = finished or self.client or any(map(_finishes, items[-LAST:]))
         if known and not finished:
             raise StreamError("the stream ended without its finish frame", code="eof_without_finish")
-        if known and not self.content:
+        if known and not self.content and not self.goes_on:
             raise StreamError("the answer has nothing in it", code="empty_answer")
 
-    def usage(self, items: Sequence[Any]) -> dict[str, int] | None:
+    def usage(self, items: Sequence[Any]) -> dict[str, int]:
         """What the attempt used, as far as its items say; a later word counts."""
         found: dict[str, int] = {}
         for item in (*reversed(items[-LAST:]), *self._opening[:1]):
-            if not (is_dict(item) or _is_model(item)):
+            if not (is_dict(item) or is_model(item)):
                 continue
             for path in ANSWERS:
                 answer = dig(item, path)
-                found = {**(usage_of(answer) or {}), **found} if answer is not None else found
-            if len(found) > 1:
+                found = {**details_of(answer), **found} if answer is not None else found
+            if len(main_of(found) or ()) > 1:
                 break
-        return found or None
+        return found
 
     def _said(self, item: Any) -> str:
         """What the core says of an item; what a manager makes of the event before says nothing more."""
@@ -145,7 +147,7 @@ def json_of(item: Any) -> str | None:
             from ._session import as_json
 
             return as_json(item)
-        return well_formed(item.model_dump_json(warnings=False)) if _is_model(item) else None
+        return well_formed(item.model_dump_json(warnings=False)) if is_model(item) else None
     except Exception:
         return None
 
@@ -175,7 +177,7 @@ def _finishes(item: Any) -> bool:
     return event is not None and _native.stream_finishes(event)
 
 
-def _is_model(item: object) -> bool:
+def is_model(item: object) -> bool:
     """Whether it is a model of pydantic's, as the clients' events are."""
     return callable(get(type(item), "model_dump_json"))
 

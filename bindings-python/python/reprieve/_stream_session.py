@@ -10,11 +10,12 @@ from . import _native
 from ._clock import clock
 from ._current import Attempt, Facts
 from ._errors import AttemptTimeout, StreamError
-from ._request import Broken
+from ._request import Broken, checked_async
 from ._session import Session
 from ._stream_items import Reading, body_of
 from ._stream_timers import Limits, Timers
 from ._trace import Trace
+from ._usage import main_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +127,7 @@ class StreamSession(Session):
         self._attempt, self._since = made, _native.now()
         if self.buffered:
             self.got = []
-        self.reading, self._before = Reading(), len(self.got)
+        self.reading, self._before = Reading(goes_on=bool(self.delivered)), len(self.got)
         self._committed, self._opened, self._answering = None, False, False
         return made
 
@@ -168,26 +169,33 @@ class StreamSession(Session):
 
     def ended(self, error: Exception) -> Action:
         """The attempt's source has no more, or it has failed."""
-        if not self._opened or not isinstance(error, (StopIteration, StopAsyncIteration)):
-            return self.stalled(error.words) if isinstance(error, Stalled) else self.failed(error)
-        held = [] if self.reading.content else self.reading.held
+        if not self._is_end(error):
+            return self._failing(error)
         try:
-            self.reading.end(held or self.items)
-            self.check([*self.items, *held])
-        except Broken as broken:
-            return self.broken(broken)
+            self.check(self._whole())
         except Exception as fault:
-            return self.failed(fault)
-        self.got += held
-        self.rest = self.got if self.buffered else held
-        self.delivered = self.got
-        return self._succeeded()
+            return self._failing(fault)
+        return self._done()
+
+    async def ended_async(self, error: Exception) -> Action:
+        """The same, where `check` may be a coroutine function."""
+        if not self._is_end(error):
+            return self._failing(error)
+        try:
+            answer, check = self._whole(), self.options.check
+            if check is not None:
+                self._answer = answer
+                await checked_async(check, answer)
+        except Exception as fault:
+            return self._failing(fault)
+        return self._done()
 
     def stalled(self, words: str) -> Action:
         """A timer has run out."""
         self.hide()
         message = f"attempt {self.call.attempts} {words}"
-        self.error = AttemptTimeout(message, attempts=self.call.attempts)
+        own = self.options.meter.timed_out() if self.options.meter else None
+        self.error = own or AttemptTimeout(message, attempts=self.call.attempts)
         return self._outcome({"failure": {"kind": "timeout", "message": message}})
 
     def left(self) -> None:
@@ -206,9 +214,33 @@ class StreamSession(Session):
         return Discard(count)
 
     def trace(self) -> Trace:
-        return Trace(self.call.trace_id, self.call.lines(), tuple(self.delivered))
+        return Trace(self.call.trace_id, [*self.call.lines(), *self._hidden], tuple(self.delivered))
 
     # --- inside ---
+
+    def _is_end(self, error: Exception) -> bool:
+        return self._opened and isinstance(error, (StopIteration, StopAsyncIteration))
+
+    def _whole(self) -> list[Any]:
+        """The answer, of which there is no more. Raises `StreamError` where it is not whole."""
+        self.reading.end(self._held or self.items)
+        return [*self.got, *self._held]
+
+    @property
+    def _held(self) -> list[Any]:
+        return [] if self.reading.content else self.reading.held
+
+    def _failing(self, fault: Exception) -> Action:
+        if isinstance(fault, Broken):
+            return self.broken(fault)
+        return self.stalled(fault.words) if isinstance(fault, Stalled) else self.failed(fault)
+
+    def _done(self) -> Action:
+        held = self._held
+        self.got += held
+        self.rest = self.got if self.buffered else held
+        self.delivered = self.got
+        return self._succeeded()
 
     def _succeeded(self) -> Action:
         self.hide()
@@ -239,5 +271,6 @@ class StreamSession(Session):
         outcome["delivered"] = len(self.delivered)
         if self._committed is not None:
             outcome["delivering"] = clock().now() - self._committed
-        usage = self.reading.usage(self.items)
+        details, meter = self.reading.usage(self.items), self.options.meter
+        usage = main_of(details) if meter is None else meter.priced(details)
         return super()._outcome({**outcome, "usage": usage} if usage else outcome)

@@ -7,11 +7,12 @@ of clients), and all of that for `async`, also behind a coroutine.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from . import _faults
 from ._reading import dig
+from ._stream_items import is_model
 
 #: Modules of clients whose streams never end without an event.
 CLIENTS = ("openai.", "anthropic.", "google.genai.")
@@ -36,21 +37,26 @@ class Source:
     def open(self, answer: Any) -> None:
         """Takes what a plain function has answered."""
         value: Any = answer
-        if _is_async(value):
-            if inspect.iscoroutine(answer):
-                answer.close()
-            raise TypeError(f"the function of this stream answered {_named(value)}, which is async: use `async for`")
         self.client |= _is_clients(value)
+        if is_whole(value):
+            raise TypeError(
+                f"the function of a stream answered {_named(value)}, which is a whole answer: ask the client for a "
+                "stream (`stream=True`)"
+            )
         if hasattr(value, "__next__"):
-            self._take(value, value.__next__)
-        elif hasattr(value, "__iter__") and not isinstance(answer, (str, bytes)):
+            self._take(value, value.__next__, "close")
+        elif hasattr(value, "__iter__"):
             iterator = iter(value)
-            self._closers.append(_closer(value))
-            self._take(iterator, iterator.__next__)
+            self._closers.append(_closer(value, "close"))
+            self._take(iterator, iterator.__next__, "close")
         elif hasattr(value, "__enter__"):
             entered = value.__enter__()
             self._closers.append(value.__exit__)
             self.open(entered)
+        elif _is_async(value):
+            if inspect.iscoroutine(answer):
+                answer.close()
+            raise TypeError(f"the function of this stream answered {_named(value)}, which is async: use `async for`")
         else:
             raise TypeError(f"the function of a stream answered {_named(value)}; it takes {TAKES}")
 
@@ -59,7 +65,7 @@ class Source:
         value: Any = answer
         while hasattr(value, "__await__"):
             value = await value
-        if not _is_async(value):
+        if is_whole(value) or not _is_async(value):
             self.open(value)
             advance = self.advance
 
@@ -73,11 +79,11 @@ class Source:
             return
         self.client |= _is_clients(value)
         if hasattr(value, "__anext__"):
-            self._take(value, value.__anext__)
+            self._take(value, value.__anext__, *LATER)
         elif hasattr(value, "__aiter__"):
             iterator = aiter(value)
-            self._closers.append(_closer(value))
-            self._take(iterator, iterator.__anext__)
+            self._closers.append(_closer(value, *LATER))
+            self._take(iterator, iterator.__anext__, *LATER)
         else:
             entered = await value.__aenter__()
             self._closers.append(value.__aexit__)
@@ -103,9 +109,9 @@ class Source:
             except Exception as fault:
                 _faults.note("close", close, fault)
 
-    def _take(self, iterator: Any, advance: Callable[[], Any]) -> None:
+    def _take(self, iterator: Any, advance: Callable[[], Any], *closers: str) -> None:
         self.lazy = inspect.isgenerator(iterator) or inspect.isasyncgen(iterator)
-        self._closers.append(_closer(iterator))
+        self._closers.append(_closer(iterator, *closers))
         self.advance = advance
 
 
@@ -116,14 +122,22 @@ def _nothing() -> Any:
     raise StopIteration
 
 
-def _closer(value: Any) -> Callable[[], Any]:
-    """What closes it, if anything does."""
-    close = getattr(value, "aclose", None) or getattr(value, "close", None)
-    return close if callable(close) else _no_close
+#: What closes an async iterator; `close` of a client's is a coroutine function.
+LATER = ("aclose", "close")
+
+
+def _closer(value: Any, *names: str) -> Callable[[], Any]:
+    """What closes it, by the first of these names that it has, if any."""
+    return next((close for name in names if callable(close := getattr(value, name, None))), _no_close)
 
 
 def _no_close() -> None:
     return None
+
+
+def is_whole(value: object) -> bool:
+    """Whether it can be iterated, but is an answer: text, a mapping, a model of pydantic's."""
+    return isinstance(value, (str, bytes, Mapping)) or is_model(value)
 
 
 def _is_async(value: Any) -> bool:

@@ -35,6 +35,7 @@ __all__ = [
     "KindFields",
     "PolicyFields",
     "PresetName",
+    "Price",
     "Request",
     "RetryAfterFields",
     "RetryAfterSource",
@@ -247,11 +248,14 @@ class HedgeFields(_Delayed, total=False):
 
 
 class StreamFields(TypedDict, total=False):
-    """How streams are retried and timed."""
+    """How streams are retried and timed. Timers count only while the source is waited for; none is set by default."""
 
     mode: Literal["before_first_item", "buffered", "restart", "resume"]
+    #: From the beginning of an attempt to its first content; never more than the attempt itself may take.
     first_item_timeout: Duration | None
+    #: Between two events that are data, once there was one.
     idle_timeout: Duration | None
+    #: Without any byte at all, a ping's neither.
     silence_timeout: Duration | None
 
 
@@ -323,6 +327,19 @@ class CallOptions(TypedDict, total=False):
     check: Callable[[Any], object] | None
     prepare: Callable[[dict[str, Any], str], Request | Awaitable[Request | None] | None] | None
     repair: Mapping[Kind, Callable[[dict[str, Any], Failure], Request | Awaitable[Request | None] | None]] | None
+
+
+class _Price(TypedDict):
+    input: float
+    output: float
+
+
+class Price(_Price, total=False):
+    """What a million tokens of a model cost. What is read from a cache or written into one costs `input` by default."""
+
+    cached_input: float
+    cache_write: float
+    currency: str
 
 
 class EvidenceFields(TypedDict, total=False):

@@ -46,6 +46,19 @@ impl Call {
     /// one join it? `Attempt` says so; `Pending` that it may not (the budget or the run refuse, `hedge.max` or
     /// `max_attempts_total` is reached, it is too early or too late), which never harms the attempts in flight;
     /// `Ignored` that there is none.
+    ///
+    /// ```
+    /// use reprieve::{Action, Call, Outcome, Policy, Span};
+    ///
+    /// let mut call = Call::new(Policy::from_json(r#"{"hedge": {"after": "300ms"}}"#)?, 7);
+    /// let ms = Span::from_millis;
+    /// let Action::Attempt { number: 1, hedge_after, .. } = call.begin(ms(0))?.action else { panic!() };
+    /// assert_eq!(hedge_after, Some(ms(300)));
+    /// let Action::Attempt { number: 2, hedge_after: None, .. } = call.hedge(ms(300)).action else { panic!() };
+    /// assert!(matches!(call.on_outcome(ms(350), 2, Outcome::success())?.action, Action::Done));
+    /// assert!(matches!(call.on_outcome(ms(351), 1, Outcome::success())?.action, Action::Ignored));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn hedge(&mut self, now: Span) -> Step {
         if self.state != State::InFlight {
             return self.step(Action::Ignored);
@@ -96,7 +109,7 @@ impl Call {
 
     /// How long the attempt that starts now may be alone; `None` where no other may join it.
     pub(super) fn hedge_after(&self, timeout: Span) -> Option<Span> {
-        let hedge = self.policy.hedge.filter(|_| self.hedged)?;
+        let hedge = self.policy.hedge?;
         let probe = self.on_target.breaker.is_some_and(|permit| permit.probe) || self.on_target.bench.is_some();
         let joined = self.hedging.as_ref().map_or(0, |hedging| hedging.joined);
         let least = self.policy.min_attempt_time.max(Span::from_nanos(1));

@@ -24,8 +24,6 @@ const VERSION: u32 = 1;
 pub struct Restore {
     /// The time between snapshot and restore counts against deadline and wait. Default true.
     pub count_suspended: bool,
-    /// The driver there can run attempts beside each other.
-    pub hedged: bool,
     /// There are guards (or a run) where it goes on.
     pub guarded: bool,
     /// An outer bound where it goes on, on the driver's clock.
@@ -37,7 +35,7 @@ pub struct Restore {
 
 impl Default for Restore {
     fn default() -> Restore {
-        Restore { count_suspended: true, hedged: false, guarded: false, ends_by: None, repairs: KindSet::EMPTY }
+        Restore { count_suspended: true, guarded: false, ends_by: None, repairs: KindSet::EMPTY }
     }
 }
 
@@ -143,7 +141,6 @@ fn read(json: &str, wall_now_ms: u64, options: Restore) -> Result<Call, Snapshot
         call.carried = call.time.plus(Span::from_millis(wall_now_ms.saturating_sub(wall_ms)));
     }
     call.guarded = options.guarded;
-    call.hedged = options.hedged;
     call.ends_by = options.ends_by;
     let under_repair = call.receipts.last().filter(|_| call.repairs_next()).and_then(|r| r.failure.as_ref());
     let repairs = under_repair.map_or(options.repairs, |failure| options.repairs.without(failure.kind));

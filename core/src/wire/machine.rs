@@ -41,20 +41,18 @@ struct Options {
     ends_by: Option<Span>,
     recorded: bool,
     heard: bool,
-    hedged: bool,
     unmask: Vec<String>,
     repairs: KindSet,
 }
 
 impl Options {
     fn read(at: &At<'_>) -> Read<Options> {
-        let fields = at.object(&["ids", "endsBy", "recorded", "heard", "hedged", "unmask", "repairs"])?;
+        let fields = at.object(&["ids", "endsBy", "recorded", "heard", "unmask", "repairs"])?;
         Ok(Options {
             ids: fields.maybe("ids", Ids::read)?,
             ends_by: fields.maybe("endsBy", At::nanos)?,
             recorded: fields.maybe("recorded", At::flag)?.unwrap_or(false),
             heard: fields.maybe("heard", At::flag)?.unwrap_or(false),
-            hedged: fields.maybe("hedged", At::flag)?.unwrap_or(false),
             unmask: fields.maybe("unmask", |at| at.items(At::words))?.unwrap_or_default(),
             repairs: fields.maybe("repairs", repairs)?.unwrap_or_default(),
         })
@@ -66,8 +64,7 @@ fn repairs(at: &At<'_>) -> Read<KindSet> {
 }
 
 impl Machine {
-    /// A call that has not begun. `options` is JSON: `ids`, `endsBy`, `recorded`, `heard`, `hedged`, `unmask`,
-    /// `repairs`.
+    /// A call that has not begun. `options` is JSON: `ids`, `endsBy`, `recorded`, `heard`, `unmask`, `repairs`.
     ///
     /// # Errors
     /// A seed that is no decimal u64, an option that is not one.
@@ -102,7 +99,7 @@ impl Machine {
     }
 
     /// The call of a snapshot; what it does next is [`Machine::restored`]. `options` is JSON: `countSuspended`,
-    /// `endsBy`, `hedged`, `repairs`.
+    /// `endsBy`, `repairs`.
     ///
     /// # Errors
     /// A snapshot that is damaged or of another version, an option that is not one.
@@ -114,10 +111,9 @@ impl Machine {
         mut peers: Peers<'_>,
     ) -> Result<Machine, Refused> {
         let asked = read("options", options, |at| {
-            let fields = at.object(&["countSuspended", "endsBy", "hedged", "repairs"])?;
+            let fields = at.object(&["countSuspended", "endsBy", "repairs"])?;
             Ok(Restore {
                 count_suspended: fields.maybe("countSuspended", At::flag)?.unwrap_or(true),
-                hedged: fields.maybe("hedged", At::flag)?.unwrap_or(false),
                 guarded: peers.guards.is_some() || peers.run.is_some(),
                 ends_by: fields.maybe("endsBy", At::nanos)?,
                 repairs: fields.maybe("repairs", repairs)?.unwrap_or_default(),
@@ -146,9 +142,6 @@ impl Machine {
         }
         if options.heard {
             call = call.heard();
-        }
-        if options.hedged {
-            call = call.hedged();
         }
         call = call.repairing(options.repairs);
         if let Some(ids) = options.ids {

@@ -109,7 +109,7 @@ impl Driver<'_> {
             }
             Does::Restore => {
                 let saved = self.call.snapshot(self.now, WALL);
-                let options = Restore { guarded: true, hedged: true, ..Restore::default() };
+                let options = Restore { guarded: true, ..Restore::default() };
                 let (call, step) = Call::restore(&saved, self.now, WALL, options).expect("whole");
                 self.call = call;
                 self.in_flight.clear();
@@ -214,7 +214,7 @@ proptest! {
     ) {
         let (mut guards, mut run) = (Guards::new(), Run::new(RunConfig { attempts: most, ..RunConfig::default() }));
         let mut driver = Driver {
-            call: Call::new(policy, seed).recorded().hedged().guarded(),
+            call: Call::new(policy, seed).recorded().guarded(),
             guards: &mut guards,
             run: &mut run,
             now: Span::from_secs(9),

@@ -18,10 +18,10 @@ pub enum Body {
 
 /// A step of a played body.
 pub enum Cue {
-    Send(String),
+    Send(Bytes),
     Wait(Duration),
     /// A pause and this, for ever.
-    Hum(Duration, String),
+    Hum(Duration, Bytes),
     /// Nothing more, and no end: only the reader can leave.
     Stall,
     /// The connection ends in the middle of the body.
@@ -84,7 +84,7 @@ impl Player {
             match self.cues.pop_front() {
                 None => return Poll::Ready(None),
                 Some(Cue::Send(frame)) => {
-                    return Poll::Ready(Some(Ok(Frame::data(frame.into()))));
+                    return Poll::Ready(Some(Ok(Frame::data(frame))));
                 }
                 Some(Cue::Wait(time)) => self.pause = Some(Box::pin(sleep(time))),
                 Some(Cue::Hum(time, frame)) => {

@@ -1,7 +1,8 @@
 //! The fault gateway: a model server on loopback that misbehaves on request.
 //!
-//! It speaks the shapes of `OpenAI` (`POST /v1/chat/completions`, `POST /v1/responses`), Anthropic (`POST /v1/messages`)
-//! and Gemini (`POST /v1beta/models/MODEL:generateContent`, `:streamGenerateContent`; `/v1` will do), plain and
+//! It speaks the shapes of `OpenAI` (`POST /v1/chat/completions`, also as Azure has it, `POST /v1/responses`), Anthropic
+//! (`POST /v1/messages`), Gemini (`POST /v1beta/models/MODEL:generateContent`, `:streamGenerateContent`; `/v1` will do)
+//! and Bedrock (`POST /model/MODEL/converse`, `/converse-stream`, `/invoke`, `/invoke-with-response-stream`), plain and
 //! streaming. A marker in the text of a user's message says what happens; the last one wins, none means `#[ok]`. Where
 //! the last message is the assistant's own, with the beginning of the answer in it, the answer goes on from there.
 //!
@@ -49,6 +50,7 @@
 //! | `#[sse-first=MS]` | MS of silence before the first content, then `ok` |
 //! | `#[sse-slow=MS]` | `ok`, with MS between deltas |
 //! | `#[500,429x2,ok]` | a list, one entry per request; the last one repeats |
+//! | `#[ok,ok,slow=300,again]` | a list that starts over: every third answer is slow |
 //!
 //! An entry that ends in "then `ok`" goes on to the next entry inside a list, and to `ok` at its end. `sse-` markers
 //! need `"stream": true`. A marker that is none of these, or one that is never closed, is answered with 400
@@ -58,6 +60,7 @@
 //! every drill asked for, `POST /__reset` forgets it; `?drill=ID` narrows both to one.
 
 mod anthropic;
+mod bedrock;
 mod behaviour;
 mod body;
 mod connection;

@@ -7,10 +7,14 @@ use crate::behaviour::{Step, allowed};
 pub struct Marker {
     /// The text between the brackets, without spaces; requests are counted under it.
     pub name: String,
-    /// Each played as often as it says, and then the last one for ever.
+    /// Each played as often as it says, and then the last one for ever, or all of them from the start.
     steps: Vec<Step>,
     last: Step,
+    again: bool,
 }
+
+/// The word at the end of a list that starts over.
+const AGAIN: &str = "again";
 
 /// A marker that is none of the gateway's: a mistake in the test, and to be told as one.
 #[derive(Debug, PartialEq)]
@@ -30,21 +34,23 @@ impl Marker {
 
     fn parse(inside: &str) -> Result<Self, UnknownMarker> {
         let entries: Vec<_> = inside.split(',').map(str::trim).collect();
-        let mut steps = entries
+        let again = entries.len() > 1 && entries.last() == Some(&AGAIN);
+        let mut steps = entries[..entries.len() - usize::from(again)]
             .iter()
             .map(|entry| Step::parse(entry).ok_or_else(|| unknown(inside, entry)))
             .collect::<Result<Vec<_>, _>>()?;
-        if steps.last().is_some_and(|last| last.then_ok) {
+        if steps.last().is_some_and(|last| last.then_ok && !again) {
             steps.push(Step::ok());
         }
         let last = steps.pop().unwrap_or_else(Step::ok);
         let name = entries.join(",");
-        Ok(Self { name, steps, last })
+        Ok(Self { name, steps, last, again })
     }
 
     /// The step that the request of this number meets, counting from 1.
     pub fn step(&self, attempt: u64) -> &Step {
-        let mut left = attempt;
+        let round = self.steps.iter().map(|step| step.times).sum::<u64>() + self.last.times;
+        let mut left = if self.again { (attempt - 1) % round + 1 } else { attempt };
         for step in &self.steps {
             if left <= step.times {
                 return step;
@@ -99,6 +105,14 @@ mod tests {
         assert_eq!(played("#[429]", 3), "429 429 429");
         assert_eq!(played("#[500,429,ok]", 5), "500 429 ok ok ok");
         assert_eq!(played("#[ok,500]", 3), "ok 500 500");
+    }
+
+    #[test]
+    fn a_list_that_ends_in_again_starts_over() {
+        assert_eq!(played("#[ok,ok,slow=9,again]", 7), "ok ok slow=9 ok ok slow=9 ok");
+        assert_eq!(played("#[ok,429x2,again]", 7), "ok 429 429 ok 429 429 ok");
+        assert!(Marker::of_prompt("#[again]").is_err(), "again what?");
+        assert!(Marker::of_prompt("#[ok,again,ok]").is_err(), "only at the end");
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub enum Form {
     Input,
     /// `contents` of `parts`; model and method are in the path: Gemini.
     Contents { model: String, stream: bool },
+    /// `messages`; model and method are in the path: Bedrock.
+    Converse { model: String, stream: bool },
 }
 
 /// Why a body is no request.
@@ -38,7 +40,7 @@ pub enum Malformed {
 impl Prompt {
     pub fn parse(body: &[u8], form: &Form) -> Result<Self, Malformed> {
         let request: Value = serde_json::from_slice(body).map_err(|fault| Malformed::NotJson(fault.to_string()))?;
-        let (model, stream) = if let Form::Contents { model, stream } = form {
+        let (model, stream) = if let Form::Contents { model, stream } | Form::Converse { model, stream } = form {
             (model.clone(), *stream)
         } else {
             let model = request["model"].as_str().ok_or(Malformed::Missing("model"))?;
@@ -72,7 +74,7 @@ struct Turn<'a> {
 impl Form {
     fn turns<'a>(&self, request: &'a Value) -> Result<Vec<Turn<'a>>, Malformed> {
         let (field, content) = match self {
-            Form::Messages => ("messages", "content"),
+            Form::Messages | Form::Converse { .. } => ("messages", "content"),
             Form::Input => ("input", "content"),
             Form::Contents { .. } => ("contents", "parts"),
         };

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hyper::body::Bytes;
 use serde_json::Value;
 
 use crate::made::Made;
@@ -38,6 +39,16 @@ pub trait Provider: Sync {
     fn stream_error(&self) -> Value;
     /// The error event's frame.
     fn event(&self, body: &Value) -> String;
+
+    /// The type of its streams.
+    fn stream_type(&self) -> &'static str {
+        "text/event-stream; charset=utf-8"
+    }
+
+    /// A frame as it travels.
+    fn frame(&self, text: String) -> Bytes {
+        text.into()
+    }
 }
 
 /// One request and what identifies its answer.

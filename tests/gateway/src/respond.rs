@@ -176,35 +176,35 @@ impl Play {
         }
         let answer = self.answer(exchange);
         let has_content = answer.deltas > 0 || self.ending != Ending::Finished;
-        let mut cues: Vec<_> = sent(provider.opening(has_content, exchange)).collect();
+        let mut cues: Vec<_> = sent(provider, provider.opening(has_content, exchange)).collect();
         for _ in 0..self.pings.unwrap_or_else(|| provider.usual_pings()) {
             if self.pings.is_some() {
                 cues.push(Cue::Wait(PING_PAUSE));
             }
-            cues.push(Cue::Send(provider.ping().to_owned()));
+            cues.push(Cue::Send(provider.frame(provider.ping().to_owned())));
         }
         cues.push(Cue::Wait(self.first));
         cues.extend(self.content(answer, provider, exchange));
         match self.ending {
-            Ending::Finished => cues.extend(sent(provider.closing(&answer, exchange))),
-            Ending::Failed(how) => cues.push(Cue::Send(failure(how, provider))),
+            Ending::Finished => cues.extend(sent(provider, provider.closing(&answer, exchange))),
+            Ending::Failed(how) => cues.push(Cue::Send(provider.frame(failure(how, provider)))),
             Ending::Cut => cues.extend([Cue::Wait(CUT_PAUSE), Cue::Cut]),
             Ending::Eof | Ending::Void => {}
             Ending::Stalled => cues.push(Cue::Stall),
-            Ending::Idle => cues.push(Cue::Hum(PING_PAUSE, provider.ping().to_owned())),
+            Ending::Idle => cues.push(Cue::Hum(PING_PAUSE, provider.frame(provider.ping().to_owned()))),
             Ending::Again => cues.extend(Self::WHOLE.cues(provider, exchange)),
         }
         cues
     }
 
     fn content(&self, answer: Answer, provider: &dyn Provider, exchange: &Exchange) -> Vec<Cue> {
-        let delta = |index| [Cue::Wait(self.pause), Cue::Send(provider.delta(index, exchange))];
+        let delta = |index| [Cue::Wait(self.pause), Cue::Send(provider.frame(provider.delta(index, exchange)))];
         answer.indices().flat_map(delta).collect()
     }
 }
 
-fn sent(frames: Vec<String>) -> impl Iterator<Item = Cue> {
-    frames.into_iter().map(Cue::Send)
+fn sent(provider: &dyn Provider, frames: Vec<String>) -> impl Iterator<Item = Cue> {
+    frames.into_iter().map(|frame| Cue::Send(provider.frame(frame)))
 }
 
 fn failure(how: Failed, provider: &dyn Provider) -> String {
@@ -220,13 +220,13 @@ fn answer(play: &Play, provider: &dyn Provider, exchange: &Exchange) -> Response
         let body = provider.answer_body(&play.answer(exchange), exchange);
         return with_id(json(200, &body), provider, exchange);
     }
-    with_id(event_stream(play.cues(provider, exchange)), provider, exchange)
+    with_id(event_stream(play.cues(provider, exchange), provider), provider, exchange)
 }
 
 fn made(made: Result<Made, Problem>, provider: &dyn Provider, exchange: &Exchange) -> Response<Body> {
     let answered = made.and_then(|made| {
         let body = if exchange.prompt.stream {
-            provider.made_frames(&made, exchange).map(|frames| event_stream(sent(frames).collect()))
+            provider.made_frames(&made, exchange).map(|frames| event_stream(sent(provider, frames).collect(), provider))
         } else {
             provider.made_body(&made, exchange).map(|body| json(200, &body))
         };
@@ -239,15 +239,15 @@ fn made(made: Result<Made, Problem>, provider: &dyn Provider, exchange: &Exchang
     }
 }
 
-fn event_stream(cues: Vec<Cue>) -> Response<Body> {
-    let mut response = typed(200, "text/event-stream; charset=utf-8", Body::played(cues));
+fn event_stream(cues: Vec<Cue>, provider: &dyn Provider) -> Response<Body> {
+    let mut response = typed(200, provider.stream_type(), Body::played(cues));
     set(&mut response, CACHE_CONTROL, "no-cache");
     response
 }
 
 fn cut(bytes: usize, provider: &dyn Provider, exchange: &Exchange) -> Response<Body> {
     let whole = provider.answer_body(&Play::WHOLE.answer(exchange), exchange).to_string();
-    let sent = whole.chars().take(bytes).collect();
+    let sent = whole.chars().take(bytes).collect::<String>().into();
     let body = Body::played(vec![Cue::Send(sent), Cue::Wait(CUT_PAUSE), Cue::Cut]);
     let mut response = typed(200, "application/json", body);
     set(&mut response, CONTENT_LENGTH, &whole.len().to_string());

@@ -13,6 +13,7 @@ use hyper::{Method, Request, Response};
 use serde_json::json;
 
 use crate::anthropic::Anthropic;
+use crate::bedrock::{Converse, Invoke};
 use crate::body::Body;
 use crate::cors;
 use crate::gemini::Gemini;
@@ -38,6 +39,11 @@ const PATHS: &[(&str, Method)] = &[
     ("/v1/messages", Method::POST),
     ("/v1beta/models/MODEL:generateContent", Method::POST),
     ("/v1beta/models/MODEL:streamGenerateContent", Method::POST),
+    ("/openai/deployments/MODEL/chat/completions", Method::POST),
+    ("/model/MODEL/converse", Method::POST),
+    ("/model/MODEL/converse-stream", Method::POST),
+    ("/model/MODEL/invoke", Method::POST),
+    ("/model/MODEL/invoke-with-response-stream", Method::POST),
     ("/any", Method::GET),
     ("/__reset", Method::POST),
     ("/__stats", Method::GET),
@@ -140,13 +146,32 @@ fn api(path: &str) -> Option<(&'static dyn Provider, Form)> {
         "/v1/chat/completions" => Some((&OpenAi, Form::Messages)),
         "/v1/responses" => Some((&Responses, Form::Input)),
         "/v1/messages" => Some((&Anthropic, Form::Messages)),
-        _ => {
-            let under = ["/v1beta/models/", "/v1/models/"].iter().find_map(|root| path.strip_prefix(root));
-            let (model, method) = under?.split_once(':')?;
-            let stream = ["generateContent", "streamGenerateContent"].iter().position(|known| *known == method)? == 1;
-            Some((&Gemini, Form::Contents { model: model.to_owned(), stream }))
-        }
+        _ if azure(path) => Some((&OpenAi, Form::Messages)),
+        _ => gemini(path).or_else(|| bedrock(path)),
     }
+}
+
+fn azure(path: &str) -> bool {
+    path.strip_prefix("/openai/deployments/").is_some_and(|rest| rest.ends_with("/chat/completions"))
+}
+
+fn gemini(path: &str) -> Option<(&'static dyn Provider, Form)> {
+    let rest = path.strip_prefix("/v1beta/models/").or_else(|| path.strip_prefix("/v1/models/"))?;
+    let (model, method) = rest.split_once(':')?;
+    let stream = ["generateContent", "streamGenerateContent"].iter().position(|known| *known == method)? == 1;
+    Some((&Gemini, Form::Contents { model: model.to_owned(), stream }))
+}
+
+fn bedrock(path: &str) -> Option<(&'static dyn Provider, Form)> {
+    let (model, operation) = path.strip_prefix("/model/")?.split_once('/')?;
+    let (provider, stream): (&'static dyn Provider, bool) = match operation {
+        "converse" => (&Converse, false),
+        "converse-stream" => (&Converse, true),
+        "invoke" => (&Invoke, false),
+        "invoke-with-response-stream" => (&Invoke, true),
+        _ => return None,
+    };
+    Some((provider, Form::Converse { model: model.to_owned(), stream }))
 }
 
 /// A body as it came, up to the limit.

@@ -49,6 +49,9 @@ class Exchange(Session):
     """A call whose attempts are requests. A response whose body is still to come leaves it in flight, until the body
     is over."""
 
+    #: A response that has come too late would have to be read or closed by somebody.
+    hedges = False
+
     def __init__(self, owner: Bound, method: str) -> None:
         super().__init__(owner, recorded=True)
         self._method = method
@@ -75,7 +78,7 @@ class Exchange(Session):
             return super().succeeded(value)
         self.hide()
         self.value, self.error = value, None
-        self.call.first_item(clock().now())
+        self.call.first_item(clock().now(), self.number)
         return cast("Action", _Open())
 
     @property

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import requests
 import requests.adapters
 import requests.utils
+import urllib3
 
 from .. import _driver
 from ._http import (
@@ -47,8 +49,7 @@ class RetryAdapter(RetryLayer, requests.adapters.BaseAdapter):
     are only lowered; each redirect is a request of its own. What differs:
 
     - Without `stream=True` the body is read before the attempt counts, whatever its length, and sent for anew when it
-      breaks. With it, only the first byte is waited for (a body that announces its length, up to `max_body`, is
-      read as well).
+      breaks. With it, only the first byte is waited for.
     - A timeout of requests bounds one wait for bytes, and nothing can interrupt it: an attempt may take longer than its
       timeout, by as much as the server goes on sending.
 
@@ -142,7 +143,7 @@ def _chunks(body: Any) -> Iterator[Any]:
 def _read(layer: Layer, exchange: Exchange, response: requests.Response, stream: bool) -> requests.Response:
     """The response with as much of its body read as the attempt has to see; raises a failing status."""
     failing = response.status_code >= 400
-    most = layer.to_read(response.status_code, response.headers) if stream else None
+    most = layer.to_read(response.status_code, {}) if stream else None
     exchange.in_body = not failing
     try:
         more = _read_ahead(response, most)
@@ -172,7 +173,16 @@ def _read_ahead(response: Any, most: int | None) -> bool:
         response.raw.stream = stream
         return True
     response._content = held.whole
+    response.raw = _read_already(response)
     return False
+
+
+def _read_already(response: Any) -> Any:
+    """What stands for `raw` once the body was read and decompressed, for those who read from there."""
+    headers = {name: value for name, value in response.headers.items() if name.lower() != "content-encoding"}
+    known: dict[str, Any] = {"status": response.status_code, "reason": response.reason, "preload_content": False}
+    cookies = getattr(response.raw, "_original_response", None)
+    return urllib3.HTTPResponse(io.BytesIO(response._content), headers, original_response=cookies, **known)
 
 
 def _first_byte(response: Any) -> bool:

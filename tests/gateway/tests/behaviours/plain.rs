@@ -227,3 +227,22 @@ fn a_redirect_leads_back_to_its_own_address_once() {
     assert_eq!((reply.status, reply.header("location")), (307, Some(address)));
     assert_eq!(get(address).status, 503);
 }
+
+#[test]
+fn a_bedrock_answer_and_its_refusals() {
+    for (operation, text) in [("converse", "/output/message/content/0/text"), ("invoke", "/content/0/text")] {
+        let path = format!("/model/model-1/{operation}");
+        let drill = format!("bedrock-{operation}");
+        let body = ask(&path, &drill, "three words here").json();
+        assert_eq!(body.pointer(text), Some(&json!(ANSWER)));
+        let limited = ask(&path, &drill, "#[429]");
+        assert_eq!((limited.status, limited.header("x-amzn-errortype")), (429, Some("ThrottlingException")));
+        assert!(limited.json()["message"].as_str().is_some_and(|message| message.starts_with("Too many requests")));
+    }
+}
+
+#[test]
+fn the_path_of_azure() {
+    let reply = ask("/openai/deployments/model-1/chat/completions?api-version=1", "azure", "hi");
+    assert_eq!(reply.json()["choices"][0]["message"]["content"], ANSWER);
+}

@@ -1,0 +1,185 @@
+"""The streams of a wrapped client: objects of the SDK's own class, whose items come from a call under the policy.
+
+The first content is waited for when the stream is opened, so that what is raised until then is raised there, as it is
+without a policy. Helpers that take a stream of the SDK's (`.stream()` managers) take these.
+"""
+
+# The SDK is not imported here: its objects are of any type.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .._errors import ConfigError
+from .._stream import AsyncStream, Stream, Streamed
+from ._wrapping import ClientCall, named_like
+
+Send = Callable[..., Any]
+
+NOTHING: Any = object()
+#: The modes that need nothing from the user but the stream.
+MODES = ("before_first_item", "buffered", "restart")
+
+
+def opened(call: ClientCall, send: Send, request: Mapping[str, Any], *, client: Any, source: Send) -> Any:
+    """The stream of a call, once its first content is there. `send` answers the SDK's stream, and `source` its items.
+
+    What comes back is of the same class, and iterates over the items of the attempt that brought them.
+    """
+    kept = Kept()
+
+    def attempt(client: Any, request: dict[str, Any], made: Any) -> Any:
+        kept.own = send(client, request, made)
+        return source(kept.own)
+
+    items = items_of(call, attempt, request, client=client)
+    first = next(items, NOTHING)
+    return _guarded(kept, items, _chained(first, items))
+
+
+async def opened_async(call: ClientCall, send: Send, request: Mapping[str, Any], *, client: Any, source: Send) -> Any:
+    """The same for a client that is awaited."""
+    kept = Kept()
+
+    async def attempt(client: Any, request: dict[str, Any], made: Any) -> Any:
+        kept.own = await send(client, request, made)
+        return source(kept.own)
+
+    items = items_of_async(call, attempt, request, client=client)
+    first = await anext(items, NOTHING)
+    return _guarded(kept, items, _chained_async(first, items))
+
+
+def items_of(
+    call: ClientCall, send: Send, request: Mapping[str, Any], *, client: Any, modes: Sequence[str] = MODES
+) -> Stream[Any]:
+    """The items of a call, of which nothing runs before the first is asked for. `send` answers those of one attempt."""
+    _refuse(call, modes)
+    return Stream(Streamed(call.bound(send, client), call.attempt(send, client), (), dict(request)))
+
+
+def items_of_async(
+    call: ClientCall, send: Send, request: Mapping[str, Any], *, client: Any, modes: Sequence[str] = MODES
+) -> AsyncStream[Any]:
+    """The same for a client that is awaited."""
+    _refuse(call, modes)
+    return AsyncStream(Streamed(call.bound(send, client), call.attempt_async(send, client), (), dict(request)))
+
+
+class Event(dict[str, Any]):
+    """What an item says, as the core reads it, where the item itself does not show it."""
+
+    def __init__(self, said: Mapping[str, Any], own: Any) -> None:
+        super().__init__(said)
+        self.own = own
+
+
+class Kept:
+    """The SDK's stream of the attempt under way."""
+
+    own: Any = None
+
+
+def _refuse(call: ClientCall, modes: Sequence[str]) -> None:
+    """What goes on from what was delivered is another request, which only its user can make."""
+    if call.stream_mode not in modes:
+        raise ConfigError(
+            "stream.mode",
+            f'"{call.stream_mode}"',
+            f"{' or '.join(modes)} with this client; for other modes use policy.stream(function), where the function "
+            "asks for the rest of what current_attempt().delivered has, or the consumer takes a Discard",
+        )
+
+
+def _guarded(kept: Kept, items: Any, chained: Any) -> Any:
+    base: type[Any] = type(kept.own)
+    made: Any = object.__new__(_class_for(base, awaited=isinstance(items, AsyncStream)))
+    made.__dict__.update(_kept=kept, _items=items, _iterator=chained)
+    return made
+
+
+def _chained(first: Any, items: Stream[Any]) -> Iterator[Any]:
+    if first is not NOTHING:
+        yield first.own if type(first) is Event else first
+        for item in items:
+            yield item.own if type(item) is Event else item
+
+
+async def _chained_async(first: Any, items: AsyncStream[Any]) -> AsyncIterator[Any]:
+    if first is not NOTHING:
+        yield first
+        async for item in items:
+            yield item
+
+
+_classes: dict[type, type] = {}
+
+
+def _class_for(base: type, *, awaited: bool) -> type:
+    """A class derived from the SDK's stream, under its name."""
+    if base not in _classes:
+        bases = (_AsyncGuarded if awaited else _Guarded, base)
+        _classes[base] = named_like(base, type(base.__name__, bases, {}))
+    return _classes[base]
+
+
+class _Shared:
+    _kept: Kept
+    _items: Any
+    _iterator: Any
+
+    @property
+    def response(self) -> Any:
+        """The HTTP response of the attempt that the items come from."""
+        return self._kept.own.response
+
+    @property
+    def trace(self) -> Any:
+        """The records of the call so far."""
+        return self._items.trace
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kept.own, name)
+
+
+class _Guarded(_Shared):
+    def __next__(self) -> Any:
+        return next(self._iterator)
+
+    def __iter__(self) -> Iterator[Any]:
+        iterator: Iterator[Any] = self._iterator
+        return iterator
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the call, and closes the response."""
+        self._items.close()
+
+
+class _AsyncGuarded(_Shared):
+    async def __anext__(self) -> Any:
+        return await self._iterator.__anext__()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        async for item in self._iterator:
+            yield item
+
+    async def __aenter__(self) -> Any:
+        return self
+
+    async def __aexit__(self, *_raised: object) -> None:
+        await self.close()
+
+    def close(self) -> Awaitable[None]:
+        """Ends the call, and closes the response."""
+        closing: Awaitable[None] = self._items.aclose()
+        return closing
+
+    aclose = close

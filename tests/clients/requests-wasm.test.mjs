@@ -1,0 +1,3 @@
+import { suite } from "./requests.mjs";
+
+await suite("wasm");
