@@ -44,6 +44,8 @@ from ._chain import chain, of_target, off, refuse_redelivery, refuse_retries
 
 __all__ = ["ResilientModel"]
 
+#: Whether the retries of a provider's client are a setting of a request.
+SWITCHES = "max_retries" in ModelSettings.__annotations__
 #: An event, or what an attempt has used.
 Event = ModelResponseStreamEvent | dict[str, dict[str, int]]
 
@@ -67,7 +69,7 @@ class ResilientModel(WrapperModel):
                 allowed = "models that are not wrapped yet: the policy falls back, too"
                 raise ConfigError("models", f"a {type(model).__name__}", allowed)
             refuse_retries("max_retries", (model.settings or {}).get("max_retries"), "of the model's settings")
-            _refuse_retrying_transport(model)
+            _refuse_retrying_client(model)
         self.policy = chain(policy, len(self.models), off("pydantic-ai-slim", "max_retries"))
         refuse_redelivery(self.policy)
         super().__init__(self.models[0] if len(self.models) == 1 else FallbackModel(*self.models))
@@ -144,15 +146,16 @@ def _request(
     return {"messages": messages, "model_settings": once, "model_request_parameters": parameters}
 
 
-def _refuse_retrying_transport(model: Model) -> None:
-    """pydantic-ai's own HTTP retries live in the transport of a client."""
-    held: Any = model
-    for name in ("client", "_client", "_transport"):
-        held = getattr(held, name, None)
-    if type(held).__name__ in ("AsyncTenacityTransport", "TenacityTransport"):
-        raise ConfigError(
-            "http_client", f"one with {type(held).__name__}", "a client that does not retry: the policy does"
-        )
+def _refuse_retrying_client(model: Model) -> None:
+    """pydantic-ai's own HTTP retries live in the transport of a client. Its older versions, which are those for Python
+    3.10, cannot switch off a client's retries either."""
+    client: Any = getattr(model, "client", None)
+    retries = getattr(client, "max_retries", 0)
+    if retries and not SWITCHES:
+        raise ConfigError("client.max_retries", retries, "0 with this version of pydantic-ai: the policy retries")
+    transport = type(getattr(getattr(client, "_client", None), "_transport", None)).__name__
+    if transport in ("AsyncTenacityTransport", "TenacityTransport"):
+        raise ConfigError("http_client", f"one with {transport}", "a client that does not retry: the policy does")
 
 
 async def _from(first: Event | None, rest: AsyncIterator[Event]) -> AsyncIterator[ModelResponseStreamEvent]:
