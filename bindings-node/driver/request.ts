@@ -167,6 +167,7 @@ export class Request implements Meter {
     this._sent = this._retries = 0;
     const client = this._plan._told._clients[attempt.target] ?? this._client;
     const body = attempt.request;
+    this._model = get(body ?? options.body, "model");
     const asked = { ...options, ...(body === undefined ? {} : { body }), ...this._limits(options, client, attempt) };
     const sent = await send(client, asked)
       .catch((error) => {

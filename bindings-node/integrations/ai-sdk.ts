@@ -60,28 +60,28 @@ export function resilient<M extends LanguageModel>(
     get supportedUrls() {
       return all.length === 1 ? first.supportedUrls : commonUrls(all);
     },
-    doGenerate: (asked: Asked) => new Asking(chain, asked, header).generate(),
-    doStream: (asked: Asked) => new Asking(chain, asked, header).stream(),
+    doGenerate: (asked: Asked) => new Call(chain, asked, header).generate(),
+    doStream: (asked: Asked) => new Call(chain, asked, header).stream(),
   };
   return made as unknown as M;
 }
 
 /** One call. */
-class Asking {
+class Call {
   private latest: Model | undefined;
   private readonly bound: Bound;
 
   constructor(
     private readonly chain: Chain<Model>,
-    private readonly asked: Asked,
+    asked: Asked,
     private readonly header: string | undefined,
   ) {
-    this.bound = counted(
-      chain,
-      (answer) => answer,
-      () => this.latest?.modelId,
-      asked.abortSignal,
-    );
+    this.bound = counted(chain, {
+      request: asked,
+      signal: asked.abortSignal,
+      read: (answer) => answer,
+      model: () => this.latest?.modelId,
+    });
   }
 
   async generate(): Promise<object> {
@@ -113,9 +113,9 @@ class Asking {
   }
 
   private given(attempt: Attempt): object {
-    const { header } = this;
-    const headers = header ? { [header]: attempt.idempotencyKey, ...this.asked.headers } : this.asked.headers;
-    return { ...this.asked, headers, abortSignal: attempt.signal };
+    const asked = attempt.request as Asked;
+    const headers = this.header ? { [this.header]: attempt.idempotencyKey, ...asked.headers } : asked.headers;
+    return { ...asked, headers, abortSignal: attempt.signal };
   }
 }
 

@@ -47,14 +47,19 @@ export function chainOf<M>(
   return { owner, models, prices, of: (target) => byTarget.get(target) as M };
 }
 
-/** The policy of a call that reads from its answers what they used. `model` names the one that was asked last. */
-export function counted<M>(
-  { owner, prices }: Chain<M>,
-  read: (answer: unknown) => unknown,
-  model: () => unknown,
-  signal: AbortSignal | undefined,
-): Bound {
-  return metered(owner, { usage: (answer) => pricedUsage(read(answer), prices, model()) }, signal);
+/** What a call asks for, what ends it, and what is read from its answers. */
+export interface Asking {
+  readonly request: unknown;
+  readonly signal: AbortSignal | undefined;
+  /** Usage and model, from an answer. */
+  read(answer: unknown): unknown;
+  /** The name of the model that was asked last. */
+  model(): unknown;
+}
+
+/** The policy of a call that counts what it uses. */
+export function counted<M>({ owner, prices }: Chain<M>, { request, signal, read, model }: Asking): Bound {
+  return metered(owner, { usage: (answer) => pricedUsage(read(answer), prices, model()) }, signal, request);
 }
 
 export function boundOf(policy: PolicyLike | undefined): Bound {

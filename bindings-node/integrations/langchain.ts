@@ -119,14 +119,16 @@ function chatModel(chain: Chain<Runnable>): Record<string, unknown> {
   const streams = chain.models.every((one) => one._streamResponseChunks !== rooted(one, "_streamResponseChunks"));
   return {
     _generate: (messages: unknown, config: Config, manager: unknown) => {
-      const { bound, model } = asking(chain, config);
+      const { bound, model } = asking(chain, config, messages);
       return bound.call((attempt) =>
-        (model(attempt) as ChatModel)._generate(messages, given(config, attempt), manager),
+        (model(attempt) as ChatModel)._generate(attempt.request, given(config, attempt), manager),
       );
     },
     ...(streams && {
       _streamResponseChunks: (messages: unknown, config: Config, manager: unknown) =>
-        streamed(chain, config, (one, own) => (one as ChatModel)._streamResponseChunks(messages, own, manager)),
+        streamed(chain, config, messages, (one, asked, own) =>
+          (one as ChatModel)._streamResponseChunks(asked, own, manager),
+        ),
       // The general way, over the chunks; providers' own begin a stream by themselves.
       _streamChatModelEvents: rooted(first, "_streamChatModelEvents"),
     }),
@@ -143,18 +145,22 @@ function anyRunnable(chain: Chain<Runnable>): Record<string, unknown> {
   return {
     ...Object.fromEntries(general.filter(([, method]) => method)),
     invoke: (input: unknown, config: Config = {}) => {
-      const { bound, model } = asking(chain, config);
-      return bound.call((attempt) => model(attempt).invoke(input, given(config, attempt)));
+      const { bound, model } = asking(chain, config, input);
+      return bound.call((attempt) => model(attempt).invoke(attempt.request, given(config, attempt)));
     },
     _streamIterator: (input: unknown, config: Config = {}) =>
-      streamed(chain, config, (one, own) => (one as ChatModel)._streamIterator(input, own)),
+      streamed(chain, config, input, (one, asked, own) => (one as ChatModel)._streamIterator(asked, own)),
   };
 }
 
 /** One call: the policy that counts what it uses, and the runnable for an attempt. */
-function asking(chain: Chain<Runnable>, { signal }: Config): { bound: Bound; model(attempt: Attempt): Runnable } {
+function asking(
+  chain: Chain<Runnable>,
+  { signal }: Config,
+  request: unknown,
+): { bound: Bound; model(attempt: Attempt): Runnable } {
   let latest: Runnable | undefined;
-  const bound = counted(chain, answerOf, () => latest && nameOf(latest), signal);
+  const bound = counted(chain, { request, signal, read: answerOf, model: () => latest && nameOf(latest) });
   const model = ({ target }: Attempt): Runnable => {
     latest = chain.of(target);
     return latest;
@@ -167,12 +173,13 @@ const given = (config: Config, { signal }: Attempt): object => ({ ...config, sig
 async function* streamed(
   chain: Chain<Runnable>,
   config: Config,
-  open: (one: Runnable, config: object) => unknown,
+  request: unknown,
+  open: (one: Runnable, asked: unknown, config: object) => unknown,
 ): AsyncGenerator<unknown> {
-  const { bound, model } = asking(chain, config);
+  const { bound, model } = asking(chain, config, request);
   const items = retryStream<Item>((attempt) => {
     const one = model(attempt);
-    return itemsOf(open(one, given(config, attempt)) as AsyncIterable<unknown>, finishes(one));
+    return itemsOf(open(one, attempt.request, given(config, attempt)) as AsyncIterable<unknown>, finishes(one));
   }, bound);
   for await (const { chunk } of items) if (chunk !== undefined) yield chunk;
 }

@@ -146,6 +146,33 @@ export function suite(name: string): void {
       });
     });
 
+    test("what an abandoned attempt still begins is cancelled, with its reason", async () => {
+      await visibly(async () => {
+        let begins = (): void => {};
+        let inner: Promise<unknown> | undefined;
+        const later = new Promise<void>((resolve) => {
+          begins = resolve;
+        });
+        const controller = new AbortController();
+        const outer = retry(
+          async () => {
+            await later;
+            inner = retry(() => 1, QUICK).catch((error: unknown) => error);
+            return never();
+          },
+          QUICK,
+          { signal: controller.signal },
+        );
+        await turn();
+        const reason = new Error("enough");
+        controller.abort(reason);
+        await assert.rejects(outer, reason);
+        begins();
+        await turn();
+        assert.equal(await inner, reason);
+      });
+    });
+
     test("with a context, a stream's own code sees its attempt whenever it runs", async () => {
       await visibly(async () => {
         const seen: unknown[] = [];

@@ -921,3 +921,26 @@ def test_what_the_user_says_of_an_error_counts() -> None:
         [*NOW.bind(classify=classify).stream(script.plain)]
     assert isinstance(seen[0], StreamError)
     assert seen[0].event is ERROR
+
+
+# --- a check of the whole answer ---
+
+
+def test_a_check_may_refuse_an_answer_that_nobody_has_had(way: Way) -> None:
+    seen: list[Any] = []
+
+    def check(items: Any) -> bool:
+        seen.append(items)
+        return len(items) > 1
+
+    async def check_later(items: Any) -> bool:
+        await _checkpoint()
+        return check(items)
+
+    for function in (check, check_later) if way.run else (check,):
+        seen.clear()
+        policy = NOW.replace(stream={"mode": "buffered"}, retry_on=["invalid_output"])
+        stream = way.stream(policy.bind(check=function), Script(["a"], ["a", "b"]))
+        assert way.take(stream) == ["a", "b"]
+        assert seen == [["a"], ["a", "b"]]
+        assert receipts(stream) == [("invalid_output", 0), ("success", 2)]

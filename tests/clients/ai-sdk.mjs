@@ -198,6 +198,19 @@ export async function suite(engine) {
       assert.equal(keys[0], keys[1]);
     });
 
+    test("options are prepared for each model", async () => {
+      const prepare = (asked, target) => ({ ...asked, maxOutputTokens: target === "a" ? 1 : 2 });
+      const seen = [];
+      const { model } = opened(
+        { ...QUICK, maxAttempts: 1 },
+        { prepare, check: (answer) => seen.push(answer.request.body.max_tokens) },
+        ["a", "b"],
+      );
+      await generateText({ model, prompt: "#[ok]" });
+      await thrown(generateText({ model, prompt: "#[500]" }));
+      assert.deepEqual(seen, [1]);
+    });
+
     test("bad input says what to do", () => {
       const { models } = opened();
       assert.throws(() => resilient([]), /models: an empty list/);

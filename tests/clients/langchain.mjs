@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { HumanMessage } from "@langchain/core/messages";
 import { StringOutputParser } from "@langchain/core/output_parsers";
 import { ChatPromptTemplate } from "@langchain/core/prompts";
 import { RunnableLambda } from "@langchain/core/runnables";
@@ -129,6 +130,20 @@ export async function suite(engine) {
       assert.deepEqual(await counts(), [11]);
     });
 
+    test("OpenAI's responses, structured output, and a stream that was cut", async () => {
+      const drill = `${engine}-lc-${++drills}`;
+      const responses = resilient(modelOf(drill, { useResponsesApi: true }), QUICK);
+      assert.equal((await responses.invoke("#[503,ok]")).text, TEXT);
+      assert.equal(await read(await responses.stream("#[502,ok]"), (chunk) => chunk.text), TEXT);
+      assert.equal(await gateway.count(drill), 4);
+      const { model } = opened();
+      const structured = model.withStructuredOutput(z.object({ a: z.number() }), { method: "jsonSchema" });
+      assert.equal(typeof (await structured.invoke("#[500,json]")).a, "number");
+      for (const cut of [model, responses]) {
+        assert.match((await thrown(read(await cut.stream("#[sse-eof=2]")))).message, /without its finish frame/);
+      }
+    });
+
     test("a stream that breaks later is not repeated; one that is left ends its call", async () => {
       const told = records();
       const { model, counts } = opened(QUICK, { sink: told.sink });
@@ -170,6 +185,14 @@ export async function suite(engine) {
         assert.equal(Math.round(receipt.cost * 1e9), receipt.input_tokens * 1e3 + receipt.output_tokens * 2e3);
       }
       assert.ok(run.report().cost_nanos.used > 0);
+    });
+
+    test("messages are repaired", async () => {
+      const repair = { context_length_exceeded: () => [new HumanMessage("#[ok]")] };
+      const { model, counts } = opened({ ...QUICK, maxAttempts: 1 }, { repair });
+      assert.equal((await model.invoke("#[context]")).content, TEXT);
+      assert.equal(await read(await model.stream("#[context]")), TEXT);
+      assert.deepEqual(await counts(), [4]);
     });
 
     test("any runnable", async () => {

@@ -272,6 +272,30 @@ export async function suite(engine, { openai, anthropic } = {}) {
         assert.throws(() => wrap(backup, QUICK, { clients: { backup } }), /clients.backup.*a target of the policy/);
       });
 
+      test("a request is prepared for its target, and repaired; an answer is checked", async () => {
+        const told = records();
+        const policy = new Policy({ ...QUICK, maxAttempts: 1, targets: [{ id: "a" }, { id: "b" }] });
+        const prices = { other: { input: 1, output: 1 } };
+        const prepare = (body, target) => (target === "b" ? { ...body, model: "other" } : undefined);
+        const { ask } = opened(policy, { prepare, prices, sink: told.sink });
+        assert.equal((await ask("#[500,ok]")).model, "other");
+        assert.deepEqual(
+          told.lines.slice(0, 2).map(({ target, cost }) => [target, cost !== null]),
+          [
+            ["a", false],
+            ["b", true],
+          ],
+        );
+        const shorter = {
+          context_length_exceeded: (body) => ({ ...body, messages: [{ role: "user", content: "#[ok]" }] }),
+        };
+        const mended = opened({ ...QUICK, maxAttempts: 1 }, { repair: shorter });
+        assert.equal(sdk.text(await mended.ask("#[context]")), TEXT);
+        const picky = opened(QUICK, { check: (answer) => sdk.text(answer) === "something else" });
+        assert.match((await thrown(picky.ask("#[ok]"))).message, /check refused/);
+        assert.equal(await picky.count(), 3);
+      });
+
       test("a client that sends more by itself is found out", async (t) => {
         const warn = t.mock.method(console, "warn", () => {});
         const told = records();

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import _aio
 from ._aio import Abandoned, TimedOut
 from ._current import CURRENT
-from ._request import Broken
 from ._stream_session import StreamAttempt, StreamSession
 from ._stream_source import Source
 
@@ -67,7 +66,7 @@ async def drive(call: Streamed) -> AsyncGenerator[Any, None]:
                 except Exception as error:
                     if not asking:  # the consumer has thrown it in
                         raise
-                    following = run.ended(error)
+                    following = await run.ended(error)
             await run.close()
             action = following
         if action.kind == "stop":
@@ -104,10 +103,8 @@ class Running:
         try:
             with self._watch:
                 await self._visibly(run)
-        except Broken as broken:
-            return session.broken(broken)
         except Exception as error:
-            return self.ended(error)
+            return await self.ended(error)
         return None
 
     @property
@@ -128,14 +125,14 @@ class Running:
                     session.look(attempt, item)
                 session.got.append(item)
         except Exception as error:
-            return self.ended(error)
+            return await self.ended(error)
 
     async def advance(self) -> Any:
         """The source's next item, unless something cuts the attempt."""
         with self._watch:
             return await self.source.advance()
 
-    def ended(self, error: Exception) -> Action:
+    async def ended(self, error: Exception) -> Action:
         """What follows when the source has no more, or has failed."""
         if isinstance(error, TimedOut):
             return self.session.stalled(self._watch.words)
@@ -143,7 +140,7 @@ class Running:
             return self.session.abandoned()
         if self._loop.cancelled(self.attempt):  # from outside, and something made an exception of it
             raise error
-        return self.session.ended(error)
+        return await self.session.ended_async(error)
 
     async def close(self) -> None:
         """Closes the source, visibly, and waits until it is."""

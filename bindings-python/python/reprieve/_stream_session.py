@@ -10,7 +10,7 @@ from . import _native
 from ._clock import clock
 from ._current import Attempt, Facts
 from ._errors import AttemptTimeout, StreamError
-from ._request import Broken
+from ._request import Broken, checked_async
 from ._session import Session
 from ._stream_items import Reading, body_of
 from ._stream_timers import Limits, Timers
@@ -163,26 +163,32 @@ class StreamSession(Session):
     def hide(self) -> None:
         attempt, self._attempt = self._attempt, None
         if attempt is not None:
-            attempt.ended = True
+            attempt.ended, self._answer = True, attempt.answer
 
     # --- its outcome ---
 
     def ended(self, error: Exception) -> Action:
         """The attempt's source has no more, or it has failed."""
-        if not self._opened or not isinstance(error, (StopIteration, StopAsyncIteration)):
-            return self.stalled(error.words) if isinstance(error, Stalled) else self.failed(error)
-        held = [] if self.reading.content else self.reading.held
+        if not self._is_end(error):
+            return self._failing(error)
         try:
-            self.reading.end(held or self.items)
-            self.check([*self.got, *held])
-        except Broken as broken:
-            return self.broken(broken)
+            self.check(self._whole())
         except Exception as fault:
-            return self.failed(fault)
-        self.got += held
-        self.rest = self.got if self.buffered else held
-        self.delivered = self.got
-        return self._succeeded()
+            return self._failing(fault)
+        return self._done()
+
+    async def ended_async(self, error: Exception) -> Action:
+        """The same, where `check` may be a coroutine function."""
+        if not self._is_end(error):
+            return self._failing(error)
+        try:
+            answer, check = self._whole(), self.options.check
+            if check is not None:
+                self._answer = answer
+                await checked_async(check, answer)
+        except Exception as fault:
+            return self._failing(fault)
+        return self._done()
 
     def stalled(self, words: str) -> Action:
         """A timer has run out."""
@@ -211,6 +217,30 @@ class StreamSession(Session):
         return Trace(self.call.trace_id, [*self.call.lines(), *self._hidden], tuple(self.delivered))
 
     # --- inside ---
+
+    def _is_end(self, error: Exception) -> bool:
+        return self._opened and isinstance(error, (StopIteration, StopAsyncIteration))
+
+    def _whole(self) -> list[Any]:
+        """The answer, of which there is no more. Raises `StreamError` where it is not whole."""
+        self.reading.end(self._held or self.items)
+        return [*self.got, *self._held]
+
+    @property
+    def _held(self) -> list[Any]:
+        return [] if self.reading.content else self.reading.held
+
+    def _failing(self, fault: Exception) -> Action:
+        if isinstance(fault, Broken):
+            return self.broken(fault)
+        return self.stalled(fault.words) if isinstance(fault, Stalled) else self.failed(fault)
+
+    def _done(self) -> Action:
+        held = self._held
+        self.got += held
+        self.rest = self.got if self.buffered else held
+        self.delivered = self.got
+        return self._succeeded()
 
     def _succeeded(self) -> Action:
         self.hide()

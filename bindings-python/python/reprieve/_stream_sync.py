@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _driver
 from ._current import CURRENT
-from ._request import Broken
 from ._stream_session import StreamAttempt, StreamSession
 from ._stream_source import Source
 
@@ -68,8 +67,6 @@ def _open(call: Streamed, session: StreamSession, attempt: StreamAttempt, source
 
     try:
         return _visibly(attempt, run)
-    except Broken as broken:
-        return session.broken(broken)
     except Exception as error:
         return session.ended(error)
 
