@@ -929,18 +929,18 @@ def test_what_the_user_says_of_an_error_counts() -> None:
 def test_a_check_may_refuse_an_answer_that_nobody_has_had(way: Way) -> None:
     seen: list[Any] = []
 
-    def check(items: Any) -> bool:
+    def check(items: Any) -> str | None:
         seen.append(items)
-        return len(items) > 1
+        return None if len(items) > 1 else "schema_invalid"
 
-    async def check_later(items: Any) -> bool:
+    async def check_later(items: Any) -> str | None:
         await _checkpoint()
         return check(items)
 
     for function in (check, check_later) if way.run else (check,):
         seen.clear()
-        policy = NOW.replace(stream={"mode": "buffered"}, retry_on=["invalid_output"])
+        policy = NOW.replace(stream={"mode": "buffered"}, retry_on=["schema_invalid"])
         stream = way.stream(policy.bind(check=function), Script(["a"], ["a", "b"]))
         assert way.take(stream) == ["a", "b"]
         assert seen == [["a"], ["a", "b"]]
-        assert receipts(stream) == [("invalid_output", 0), ("success", 2)]
+        assert receipts(stream) == [("schema_invalid", 0), ("success", 2)]
