@@ -502,13 +502,13 @@ def test_attempt_and_total_bind_until_the_first_item_and_not_after_it(loop: Any)
     async def source() -> AsyncIterator[int]:
         await loop.sleep(waits.pop(0))
         yield 1
-        await loop.sleep(0.1)
+        await loop.sleep(1.1)
         attempt = current_attempt()
         assert attempt is not None
         assert attempt.time_left > 1_000
         yield 2
 
-    policy = NOW.replace(attempt_timeout=0.05, total_timeout=0.12)
+    policy = NOW.replace(attempt_timeout=0.3, total_timeout=1)
 
     async def main() -> None:
         assert [item async for item in policy.stream(source)] == [1, 2]
@@ -523,13 +523,13 @@ def test_a_slow_consumer_trips_nothing(loop: Any) -> None:
             await loop.sleep(0.01)
             yield n
 
-    policy = NOW.replace(stream={"idle_timeout": 0.05, "silence_timeout": 0.05, "first_item_timeout": 5})
+    policy = NOW.replace(stream={"idle_timeout": 0.4, "silence_timeout": 0.4, "first_item_timeout": 5})
 
     async def main() -> None:
         got = []
         async for item in policy.stream(source):
             got.append(item)
-            await loop.sleep(0.08)
+            await loop.sleep(0.5)
         assert got == [0, 1, 2]
 
     loop.run(main()) if loop is asyncio else loop.run(main)
