@@ -53,6 +53,8 @@ class Session:
         self.request = Request(owner._options, kwargs or {})
         #: What `check` looks at, or has refused.
         self._answer: Any = _NO_ANSWER
+        #: The same for each attempt in flight, by its number.
+        self._answers: dict[int, Any] = {}
         #: The function of the user's that ended the call by raising: `prepare` and the like.
         self._broken: str | None = None
         self.policy = owner._native
@@ -121,6 +123,7 @@ class Session:
     def turn_to(self, attempt: Attempt) -> None:
         """Of several attempts in flight, what is told next is about this one."""
         self._attempt, self._number = attempt, attempt.number
+        self._answer = self._answers.get(attempt.number, _NO_ANSWER)
 
     def hide(self) -> None:
         """The attempt is over, and no longer visible to what runs here."""
@@ -129,6 +132,7 @@ class Session:
             return
         attempt.ended = True
         self._in_flight.pop(attempt.number, None)
+        self._answers.pop(attempt.number, None)
         self._shown = attempt.shown
         if self._reset_to is not None:
             with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
@@ -152,12 +156,12 @@ class Session:
         prepares, check = self.options.prepare is not None and not prepared, self.options.check
         if not prepares and check is None:
             return function
-        target = self._attempt.target if self._attempt else ""
+        target, number = (self._attempt.target, self._attempt.number) if self._attempt else ("", 0)
 
         async def whole(*args: Any, **kwargs: Any) -> Any:
             value = await function(*args, **(await self.request.prepared_async(target) if prepares else kwargs))
             if check is not None:
-                self._answer = value
+                self._answer = self._answers[number] = value
                 await checked_async(check, value)
             return value
 
