@@ -58,7 +58,8 @@ export class Attempt {
   /** @internal The answer that `check` looks at. */
   declare _answered?: [unknown];
   private _watches = false;
-  private _cutBy: unknown[] | undefined = undefined;
+  /** @internal Why it was abandoned. */
+  _cutBy: unknown[] | undefined = undefined;
 
   /** @internal */
   constructor(
@@ -268,6 +269,12 @@ export function during<T>(attempt: Attempt, fn: AttemptFunction<T>): T {
  * before its first `await`: functions get their attempt as an argument, which is always right.
  */
 export function currentAttempt(): Attempt | undefined {
-  const attempt = inside ?? around?.getStore();
+  const attempt = attemptAround();
   return attempt?._over ? undefined : attempt;
+}
+
+/** The same, or an attempt that was abandoned meanwhile: what it still begins is cancelled. */
+export function attemptAround(): Attempt | undefined {
+  const attempt = inside ?? around?.getStore();
+  return attempt?._over && !attempt._cutBy ? undefined : attempt;
 }

@@ -1,6 +1,8 @@
 /** `wrapFetch`: a `fetch` whose requests are tried again. */
 import { drop, resendable, textOf, withBody } from "./body.js";
 import { ConfigError } from "./errors.js";
+import { Events } from "./events.js";
+import { StreamError } from "./frames.js";
 import { Bound } from "./policy.js";
 import type { StreamAttempt } from "./pull.js";
 import { get } from "./reading.js";
@@ -22,6 +24,7 @@ export interface FetchOptions extends CallOptions {
 /** Any `fetch`: the platform's, undici's, a client's own. */
 export type AnyFetch = (input: never, init?: never) => Promise<unknown>;
 
+type Bytes = ReadableStream<Uint8Array>;
 type Fetch = (input: unknown, init?: RequestInit) => Promise<Response>;
 
 /** So long a failed response's body is waited for, and no longer than half of what is left: its status is known. */
@@ -32,7 +35,7 @@ const wrapped = new WeakSet<object>();
 /**
  * The same `fetch`, under a policy: a status that says failure is one, and so is a body that breaks. A body that says it
  * is no longer than `maxBody` is read within the attempt, as is any where `stream.mode` is `"buffered"`; of another the
- * first byte is, and what breaks later is an error. When the policy gives up, the last response is the answer, as it
+ * first byte is, of a model's stream of events everything before the first content. What breaks later is an error. When the policy gives up, the last response is the answer, as it
  * would be without this, or the last exception is thrown; `traceOf(response)` says how it came to it.
  *
  * Only idempotent methods are repeated, unless `methods` names more, or the request has an `Idempotency-Key`; a request
@@ -109,6 +112,7 @@ class Exchange {
   /** The last response that failed: the caller may want it. */
   private _failed: Response | undefined;
   private _answered: Response | undefined;
+  private _attempted: StreamAttempt<Uint8Array> | undefined;
 
   constructor(
     private readonly _send: Fetch,
@@ -159,6 +163,10 @@ class Exchange {
       throw error;
     }
     this._answered = response;
+    this._attempted = attempt;
+    if (/^text\/event-stream\b/.test(response.headers.get("content-type") ?? "")) {
+      attempt._events = new Events(this._method === "GET");
+    }
     const length = response.headers.get("content-length");
     attempt._wholly = length !== null && Number(length) <= this._maxBody;
     return response;
@@ -166,7 +174,13 @@ class Exchange {
 
   /** The response that the call gave up on; else throws what was thrown. */
   private _givenUp(error: unknown): Response {
-    const { _failed: failed } = this;
+    const { _failed: failed, _answered: answered } = this;
+    if (error instanceof StreamError && answered) {
+      // Whoever reads it knows what to make of such an answer.
+      const made = withBody(answered, new Response(new Blob(this._attempted?._held as BlobPart[])).body as Bytes);
+      keep(made, traceOf(error));
+      return made;
+    }
     if (!failed) throw error;
     if (!(error instanceof StatusError)) {
       drop(failed);

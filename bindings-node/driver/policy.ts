@@ -1,5 +1,5 @@
 /** `Policy`: what is configured, and every way to run a function under it. */
-import { Attempt, type AttemptFunction, attemptOf, currentAttempt, type Facts, type How, OK } from "./attempt.js";
+import { Attempt, type AttemptFunction, attemptAround, attemptOf, type Facts, type How, OK } from "./attempt.js";
 import { clock } from "./clock.js";
 import type { EnginePolicy } from "./engine.js";
 import { ConfigError } from "./errors.js";
@@ -89,7 +89,7 @@ export class Bound {
         !clock.sleep &&
         !signal?.aborted &&
         !(signal && attemptOf(signal)) &&
-        !currentAttempt() &&
+        !attemptAround() &&
         this._isCalm();
       if (!early) {
         const owner = signal === this._signal ? this : new Bound(this.policy, this._options, signal);

@@ -3,6 +3,7 @@ import { Attempt, type AttemptFunction, during, type Facts, type Maker, TIMED_OU
 import { checked } from "./changes.js";
 import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
+import type { Events } from "./events.js";
 import type { Feed } from "./feed.js";
 import { toJson } from "./fields.js";
 import { answerIn, errorOf, faultAtEnd, faultIn, isFinished, isLastEvent, isPing, isTelling, read } from "./frames.js";
@@ -20,6 +21,8 @@ export class StreamAttempt<T = unknown> extends Attempt {
   _held: T[] = [];
   /** @internal It is delivered whole, whatever the mode says. */
   _wholly = false;
+  /** @internal Reads its bytes, where they are a stream of events. */
+  _events: Events | undefined;
   private readonly _at = clock.now();
   /** The shorter of the limits for a wait. */
   private readonly _shortest: number;
@@ -102,6 +105,12 @@ export class StreamAttempt<T = unknown> extends Attempt {
   /** @internal Bytes have come that are no item yet. */
   _hear(): void {
     this._heardAt = clock.now();
+  }
+
+  /** @internal Another attempt beside it was first. */
+  override _drop(reason: unknown): void {
+    super._drop(reason);
+    this._letGo(reason);
   }
 
   /** @internal Nothing of its source is wanted any more. */
@@ -188,13 +197,13 @@ export class StreamAttempt<T = unknown> extends Attempt {
 
   /** Looks at an item of which nothing was handed over yet: held back until there is content. */
   private _weigh(item: T): void {
-    const said = this._hasContent ? "held" : read(item);
+    this._held.push(item);
+    const said = this._events?.read(item as Uint8Array) ?? (this._hasContent ? "held" : read(item));
     if (said === "error") {
-      this._broken(errorOf(item));
+      this._broken(this._events?.error ?? errorOf(item));
       return;
     }
-    this._held.push(item);
-    if (said.startsWith("content")) {
+    if (said.startsWith("content") && !this._hasContent) {
       this._hasContent = true;
       this._opening = [...this._held];
       this._feed._firstItem(this);
@@ -217,10 +226,11 @@ export class StreamAttempt<T = unknown> extends Attempt {
 
   /** The source has no more. */
   private _eof(): void {
-    const { _bytes: bytes } = this._feed;
     const known = (this._source as Source<T>)._isClient;
     // Where an answer goes on, all of its content may have come before.
-    const fault = bytes ? undefined : faultAtEnd(this._items(), this._hasContent || this._before > 0, known);
+    const fault = this._feed._bytes
+      ? this._committedAt === undefined && this._events?.end()
+      : faultAtEnd(this._items(), this._hasContent || this._before > 0, known);
     const { _check: check } = this._feed;
     if (fault) this._broken(fault);
     else if (check) this._looksAt(check);

@@ -5,9 +5,9 @@
 import {
   Attempt,
   type AttemptFunction,
+  attemptAround,
   attemptOf,
   CANCELLED,
-  currentAttempt,
   during,
   type Facts,
   type How,
@@ -73,11 +73,12 @@ export class Session implements Maker {
   ) {
     const { _options: options } = _owner;
     const given = first ? first._signal : _owner._signal;
-    const outer = attemptOf(given) ?? currentAttempt();
+    const around = attemptOf(given) ?? attemptAround();
+    const outer = around?._over ? undefined : around;
     this._outer = outer;
     // An outer attempt that is abandoned takes the inner call with it.
-    const bounded = outer && _owner.policy._known()._nested === "bounded";
-    this._signal = given ?? (bounded ? outer.signal : undefined);
+    const bounded = around && _owner.policy._known()._nested === "bounded";
+    this._signal = given ?? (bounded ? around.signal : undefined);
     this._run = options.run ?? outer?.run;
     this._guards = _owner._guardSet();
     this._recorded = watched || !!options.sink || !!this._run;
@@ -99,7 +100,7 @@ export class Session implements Maker {
 
   /** Makes the attempt, and those that join it while it is slow; answers what to do next. */
   _attempt(action: Action): Promise<Action> {
-    return action.hedgeAfterNs !== undefined && this._hedges() ? race(this, action) : this._launch(action);
+    return action.hedgeAfterNs === undefined ? this._launch(action) : race(this, action);
   }
 
   /** The latest attempt is slow: whether another joins it. */
@@ -128,7 +129,7 @@ export class Session implements Maker {
   _ended(attempt: Attempt, how: How, value: unknown): Action {
     this._inFlight.delete(attempt);
     const action = this._judged(attempt, how, value);
-    if (action.kind !== "pending") for (const other of this._leave()) other._drop(new CallCancelled(SUPERSEDED));
+    if (action.kind !== "pending") this._singleOut(attempt);
     return action;
   }
 
@@ -230,13 +231,13 @@ export class Session implements Maker {
     const json = this._call.failure();
     const failure = json ? new Failure(json) : undefined;
     const attempts = this._call.attempts();
+    const why = this._brokenBy ? `${this._brokenBy} threw this` : engine().says(stopReason);
     const note = [
-      `gave up after ${attempts} attempt${attempts === 1 ? "" : "s"}: ${engine().says(stopReason)} (${stopReason})`,
+      `gave up after ${attempts} attempt${attempts === 1 ? "" : "s"}: ${why} (${stopReason})`,
       failure && `last failure ${failure.kind}`,
       failure?.kind === "unknown" && 'to retry it, add "unknown" to retryOn, or a rule that says what it is',
       resumeIn !== undefined && `may work in ${Math.ceil(resumeIn)} ms`,
       disposition === "human" && "needs a person",
-      this._brokenBy && `${this._brokenBy} threw this`,
     ].filter(Boolean);
     // An attempt may also end with a cancellation of its own, which is an error like any other.
     const cancelled = stopReason === "cancelled" && this._cancelled;
@@ -262,16 +263,13 @@ export class Session implements Maker {
 
   // --- inside ---
 
-  /** Whether this driver runs attempts beside each other. */
-  protected _hedges(): boolean {
-    return true;
-  }
-
-  /** The attempts that are still in flight, which are no longer this call's. */
-  private _leave(): Attempt[] {
-    const rest = [...this._inFlight];
-    this._inFlight.clear();
-    return rest;
+  /** The others in flight are no longer this call's. */
+  protected _singleOut(attempt: Attempt): void {
+    const others = [...this._inFlight].filter((other) => other !== attempt);
+    for (const other of others) {
+      this._inFlight.delete(other);
+      other._drop(new CallCancelled(SUPERSEDED));
+    }
   }
 
   protected _new(facts: Facts, fn: AttemptFunction<unknown>): Attempt {

@@ -295,6 +295,7 @@ export interface EvidenceFields {
   providerCode?: string | undefined;
   providerType?: string | undefined;
   inStream?: boolean | undefined;
+  inCheck?: boolean | undefined;
   cancelled?: boolean | undefined;
   innerTrace?: string | undefined;
   wallNowMs?: number | undefined;

@@ -83,7 +83,7 @@ function choiceOf(chunk: unknown, message: Message): object {
   const parts = Array.isArray(content) ? content.filter(carries) : content;
   return {
     delta: { content: parts, tool_calls: calls?.length ? calls : tool_calls, reasoning, refusal, function_call },
-    finish_reason: info?.finish_reason ?? told.finish_reason ?? told.stop_reason ?? more.stop_reason,
+    finish_reason: info?.finish_reason ?? told.finish_reason ?? told.stop_reason ?? more.stop_reason ?? told.status,
   };
 }
 

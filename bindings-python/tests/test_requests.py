@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import pickle
 import threading
 import traceback
 import weakref
@@ -174,6 +175,13 @@ class TestCheck:
         bound = at_once(max_attempts=1).bind(check=json.loads, classify=lambda _: "no_evidence")
         assert kinds(play(bound, Script("{"))) == ["no_evidence"]
 
+    def test_a_refusal_crosses_processes_with_its_answer(self) -> None:
+        for answer, kept in [({"city": "Paris"}, {"city": "Paris"}), (threading.Lock(), None)]:
+            error = at_once(max_attempts=2).bind(check=lambda _: False).execute(lambda answer=answer: answer).error
+            copy = pickle.loads(pickle.dumps(error))
+            assert isinstance(copy, BadOutput)
+            assert (copy.value, copy.attempts, str(copy)) == (kept, 2, str(error))
+
     def test_giving_up_wrapped(self) -> None:
         bound = at_once(max_attempts=1).bind(check=lambda _: False, on_give_up="wrapped")
         with pytest.raises(RetryExhausted) as given_up:
@@ -215,6 +223,44 @@ class TestCheck:
 
         result = _on_asyncio(at_once(attempt_timeout=0.01, max_attempts=1).bind(check=check), Script("slow to judge"))
         assert (kinds(result), result.value) == (["timeout"], "slow to judge")
+
+    def test_attempts_beside_each_other_are_told_apart(self) -> None:
+        """While the answer of one is looked at, another one fails: that is no matter of `check`."""
+        judging = asyncio.Event()
+
+        async def check(value: str) -> bool:
+            judging.set()
+            await asyncio.sleep(0.05)
+            return value == "good"
+
+        async def ask() -> str:
+            attempt = current_attempt()
+            if attempt is not None and attempt.number == 2:
+                await judging.wait()
+                raise KeyError("the second one")
+            await asyncio.sleep(0.02)
+            return "good"
+
+        policy = at_once(hedge={"after": 0.005})
+        result = asyncio.run(policy.bind(check=check).execute(ask))
+        assert (result.value, kinds(result)) == ("good", ["unknown", None])
+
+    def test_attempts_beside_each_other_are_prepared_and_repaired(self) -> None:
+        seen: list[dict[str, Any]] = []
+
+        async def ask(**request: Any) -> str:
+            seen.append(request)
+            if len(seen) <= 2:
+                await asyncio.sleep(0.02)
+                raise Status(401)
+            return "fine"
+
+        bound = at_once(hedge={"after": 0.005}, max_attempts=1).bind(
+            prepare=lambda request, target: {**request, "target": target}, repair={"auth_failed": mend()}
+        )
+        result = asyncio.run(bound.execute(ask, model="m"))
+        assert (result.value, [request["model"] for request in seen]) == ("fine", ["m", "m", "mended"])
+        assert {request["target"] for request in seen} == {"primary"}
 
     @pytest.mark.filterwarnings("error")
     def test_a_plain_call_has_a_plain_check(self) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import anthropic
@@ -285,6 +286,72 @@ def test_an_answer_is_checked(drill: Drill) -> None:
     assert seen == [TEXT, TEXT]
     with pytest.raises(ConfigError, match=r"check: .*google-genai"):
         reprieve.wrap(SDKS["genai"].make(drill), QUICK, check=check)
+
+
+# --- bodies that are read as they are sent ---------------------------------------------------------------------------
+
+
+class Once:
+    """A file that can only be read."""
+
+    def __init__(self, content: bytes) -> None:
+        self._left = content
+
+    def read(self, most: int = -1) -> bytes:
+        most = len(self._left) if most < 0 else most
+        part, self._left = self._left[:most], self._left[most:]
+        return part
+
+
+def sent(drill: Drill, **body: Any) -> list[Any]:
+    """The bodies that arrived of a request to a server that fails twice."""
+    made = SDKS["openai"].make(drill).with_options(base_url=drill.origin)
+    client = reprieve.wrap(made, QUICK)
+    client.post("/any?q=%23[500,503,ok]", cast_to=object, **body)
+    return [(visit["body_length"], visit["body_hash"]) for visit in drill.visits()]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        lambda: b"0123456789",
+        lambda: io.BytesIO(b"0123456789"),
+        lambda: Once(b"0123456789"),
+        lambda: (part for part in (b"01234", b"56789")),
+    ],
+    ids=["bytes", "file", "read once", "generator"],
+)
+def test_a_body_is_the_same_in_each_attempt(drill: Drill, content: Any) -> None:
+    bodies = sent(drill, content=content())
+    assert len(bodies) == 3
+    assert {length for length, _ in bodies} == {10}
+    assert len(set(bodies)) == 1
+
+
+@pytest.mark.parametrize("file", [lambda: io.BytesIO(b"x" * 500), lambda: Once(b"x" * 500)], ids=["file", "read once"])
+def test_files_are_the_same_in_each_attempt(drill: Drill, file: Any) -> None:
+    headers = {"Content-Type": "multipart/form-data; boundary=same"}
+    bodies = sent(drill, files=[("file", ("a.txt", file()))], body={"a": "b"}, options={"headers": headers})
+    assert len(bodies) == 3
+    assert {length > 500 for length, _ in bodies} == {True}
+    assert len(set(bodies)) == 1
+
+
+def test_a_file_goes_on_where_it_stood(drill: Drill) -> None:
+    file = io.BytesIO(b"0123456789")
+    file.read(4)
+    assert {length for length, _ in sent(drill, content=file)} == {6}
+
+
+def test_a_body_that_cannot_be_sent_again_is_refused(drill: Drill) -> None:
+    async def later() -> AsyncIterator[bytes]:
+        yield b"x"
+
+    with pytest.raises(ConfigError, match=r"content: a Once of more than 1048576 bytes.*bytes, or a seekable file"):
+        sent(drill, content=Once(b"x" * 2_000_000))
+    with pytest.raises(ConfigError, match=r"content: a async_generator is not allowed"):
+        sent(drill, content=later())
+    assert drill.visits() == []
 
 
 # --- retries that nobody has asked for -------------------------------------------------------------------------------

@@ -130,6 +130,20 @@ export async function suite(engine) {
       assert.deepEqual(await counts(), [11]);
     });
 
+    test("OpenAI's responses, structured output, and a stream that was cut", async () => {
+      const drill = `${engine}-lc-${++drills}`;
+      const responses = resilient(modelOf(drill, { useResponsesApi: true }), QUICK);
+      assert.equal((await responses.invoke("#[503,ok]")).text, TEXT);
+      assert.equal(await read(await responses.stream("#[502,ok]"), (chunk) => chunk.text), TEXT);
+      assert.equal(await gateway.count(drill), 4);
+      const { model } = opened();
+      const structured = model.withStructuredOutput(z.object({ a: z.number() }), { method: "jsonSchema" });
+      assert.equal(typeof (await structured.invoke("#[500,json]")).a, "number");
+      for (const cut of [model, responses]) {
+        assert.match((await thrown(read(await cut.stream("#[sse-eof=2]")))).message, /without its finish frame/);
+      }
+    });
+
     test("a stream that breaks later is not repeated; one that is left ends its call", async () => {
       const told = records();
       const { model, counts } = opened(QUICK, { sink: told.sink });

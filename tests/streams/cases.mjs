@@ -109,6 +109,11 @@ const OF_EACH = {
     matches(late.error.message, /was idle for 0.2 s/);
   },
 
+  async "a source that is slow is joined by another"(place, client) {
+    const { text, requests, ms, trace } = await play(place, client, "sse-first=5000,ok", { hedge: { after: 100 } });
+    same([text, requests, ms < 4000, trace.ended.outcome], [ANSWER, 2, true, "success"]);
+  },
+
   async "keep-alives are no items"(place, client) {
     const { error, requests } = await play(place, client, "sse-idle=2", { stream: { idleTimeout: 350 } });
     same([error?.name, requests], ["AttemptTimeout", 1]);
@@ -309,6 +314,41 @@ const THROUGH = {
       place.reprieve.retry(() => client.ask({ marker: "503", drill: id, fetch }), QUICK),
     );
     same([error.status, await count()], [503, 3]);
+  },
+
+  async "its streams are asked for again until their first content"(place, client) {
+    for (const fault of ["503", "sse-cut=0", "sse-eof=0", "sse-error=0", "sse-void"]) {
+      const { id, count } = drill(place);
+      const stream = await client.stream({
+        marker: `${fault},ok`,
+        drill: id,
+        fetch: wrapped(place, { methods: ["POST"] }),
+      });
+      let text = "";
+      for await (const item of stream) text += client.text(item);
+      same([fault, text, await count()], [fault, ANSWER, 2]);
+    }
+  },
+
+  async "and are whole where they are buffered"(place, client) {
+    for (const fault of ["sse-cut=2", "sse-eof=2", "sse-error=2"]) {
+      const { id, count } = drill(place);
+      const fetch = wrapped(place, { methods: ["POST"] }, { stream: { mode: "buffered" } });
+      const stream = await client.stream({ marker: `${fault},ok`, drill: id, fetch });
+      let text = "";
+      for await (const item of stream) text += client.text(item);
+      same([fault, text, await count()], [fault, ANSWER, 2]);
+    }
+  },
+
+  async "what its streams say of an error is the client's to throw"(place, client) {
+    const { id, count } = drill(place);
+    const error = await thrown(async () => {
+      const fetch = wrapped(place, { methods: ["POST"] });
+      for await (const _ of await client.stream({ marker: "sse-error=0", drill: id, fetch }));
+    });
+    matches(error.constructor.name, /APIError/);
+    equal(await count(), 3);
   },
 
   async "its streams come through"(place, client) {

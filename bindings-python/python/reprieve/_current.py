@@ -66,11 +66,16 @@ class Facts(NamedTuple):
         return Facts(1, policy.targets[0], policy.first_timeout_ns, is_last, policy.connect_timeout)
 
 
+NO_ANSWER: Any = object()
+
+
 class Attempt:
     """One attempt, as `current_attempt()` shows it to the function that makes it."""
 
     # Defaults stand in the class: what does not happen on the happy path costs nothing there.
     _ids: Ids | None = None
+    #: What it has answered, while and after `check` looks at that.
+    answer: Any = NO_ANSWER
     #: It is over: what still runs of it is no part of it.
     ended = False
     #: Why its task was cut, while it unwinds.

@@ -5,6 +5,7 @@ A call that gives up re-raises the user's own exception; these are for where the
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -101,6 +102,16 @@ class BadOutput(RetryError):
     def __init__(self, message: str = "", *, value: Any = None, **details: Any) -> None:
         super().__init__(message, **details)
         self.value = value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Crosses processes with its value, where that can be pickled."""
+        import pickle
+
+        kind, args, kept = super().__reduce__()
+        with contextlib.suppress(Exception):
+            pickle.dumps(self.value)
+            kept = {**kept, "value": self.value}
+        return kind, args, kept
 
 
 class AttemptTimeout(RetryError, TimeoutError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from . import _errors, _faults, _native
 from ._clock import clock
-from ._current import CURRENT, Attempt, Facts, Ids, current_attempt
+from ._current import CURRENT, NO_ANSWER, Attempt, Facts, Ids, current_attempt
 from ._errors import AttemptTimeout, BadOutput, ConfigError, RetryError, RetryExhausted, StreamError
 from ._evidence import evidence_of
 from ._guards import nanoseconds
@@ -51,10 +51,8 @@ class Session:
     ) -> None:
         self.options = owner._options
         self.request = Request(owner._options, kwargs or {})
-        #: What `check` looks at, or has refused.
-        self._answer: Any = _NO_ANSWER
-        #: The same for each attempt in flight, by its number.
-        self._answers: dict[int, Any] = {}
+        #: What the latest attempt has answered and `check` has looked at.
+        self._answer: Any = NO_ANSWER
         #: The function of the user's that ended the call by raising: `prepare` and the like.
         self._broken: str | None = None
         self.policy = owner._native
@@ -80,7 +78,7 @@ class Session:
         self._outer = current_attempt()
         self.run = self.options.run or (self._outer.run if self._outer else None)
         self._guards = owner.guards if self.options.guards or self.policy.guarded else None
-        self._recorded = recorded or self.options.sink is not None or self.run is not None
+        self._recorded = recorded or any(told is not None for told in (self.options.sink, self.options.meter, self.run))
         self._ids = self._name(started.ids if started else None)
         self.call = self._start(started)
         if self.run is not None:
@@ -123,7 +121,6 @@ class Session:
     def turn_to(self, attempt: Attempt) -> None:
         """Of several attempts in flight, what is told next is about this one."""
         self._attempt, self._number = attempt, attempt.number
-        self._answer = self._answers.get(attempt.number, _NO_ANSWER)
 
     def hide(self) -> None:
         """The attempt is over, and no longer visible to what runs here."""
@@ -132,8 +129,7 @@ class Session:
             return
         attempt.ended = True
         self._in_flight.pop(attempt.number, None)
-        self._answers.pop(attempt.number, None)
-        self._shown = attempt.shown
+        self._shown, self._answer = attempt.shown, attempt.answer
         if self._reset_to is not None:
             with contextlib.suppress(ValueError):  # the driver goes on in another context: nothing is visible there
                 CURRENT.reset(self._reset_to)
@@ -146,8 +142,8 @@ class Session:
 
     def check(self, value: Any) -> None:
         """Raises where `check` refuses the answer of a plain function."""
-        if self.options.check is not None:
-            self._answer = value
+        if self.options.check is not None and self._attempt is not None:
+            self._attempt.answer = value
             checked(self.options.check, value)
 
     def asked(self, function: Callable[..., Awaitable[Any]], *, prepared: bool) -> Callable[..., Awaitable[Any]]:
@@ -156,12 +152,13 @@ class Session:
         prepares, check = self.options.prepare is not None and not prepared, self.options.check
         if not prepares and check is None:
             return function
-        target, number = (self._attempt.target, self._attempt.number) if self._attempt else ("", 0)
+        assert self._attempt is not None
+        attempt = self._attempt
 
         async def whole(*args: Any, **kwargs: Any) -> Any:
-            value = await function(*args, **(await self.request.prepared_async(target) if prepares else kwargs))
+            value = await function(*args, **(await self.request.prepared_async(attempt.target) if prepares else kwargs))
             if check is not None:
-                self._answer = self._answers[number] = value
+                attempt.answer = value
                 await checked_async(check, value)
             return value
 
@@ -191,7 +188,7 @@ class Session:
     def succeeded(self, value: Any) -> Action:
         """The attempt under way has a value."""
         self.hide()
-        self.value, self.error, self._answer = value, None, _NO_ANSWER
+        self.value, self.error, self._answer = value, None, NO_ANSWER
         meter = self.options.meter
         usage = (usage_of(value) if meter is None else meter.usage(value)) if self._recorded else None
         return self._outcome({"success": {}, "usage": usage} if usage else _SUCCESS)
@@ -267,7 +264,7 @@ class Session:
     def close(self) -> None:
         """Lets go of what would keep frames alive, and leaves the run."""
         self.error = None
-        self.value, self._answer = None, _NO_ANSWER
+        self.value, self._answer = None, NO_ANSWER
         self.hide()
         if self.run is not None:
             self.run._part(self.wake)
@@ -278,9 +275,11 @@ class Session:
 
     def finish(self, action: Action) -> Any:
         """The end as people write it: the value, or the exception raised."""
-        if action.kind == "done":
-            return self.value
-        raise self.give_up(action)
+        if action.kind != "done":
+            raise self.give_up(action)
+        if self.options.meter is not None:
+            attach(self.value, self.trace())
+        return self.value
 
     def result(self, action: Action) -> Result[Any]:
         """The end as a value."""
@@ -393,15 +392,16 @@ class Session:
 
     def _refused(self) -> dict[str, Any]:
         """An answer that was refused is kept, and has used what it used."""
-        answer, self._answer = self._answer, _NO_ANSWER
-        self.value = None if answer is _NO_ANSWER else answer
-        usage = None if answer is _NO_ANSWER else usage_of(answer)
+        answer, self._answer = self._answer, NO_ANSWER
+        self.value = None if answer is NO_ANSWER else answer
+        meter = self.options.meter
+        usage = None if answer is NO_ANSWER else usage_of(answer) if meter is None else meter.usage(answer)
         return {"usage": usage} if usage else {}
 
     def _evidence_of(self, error: Exception) -> dict[str, Any]:
         evidence = evidence_of(error, self._inner)
         evidence["wall_now_ms"] = clock().wall_ms()
-        if self._answer is not _NO_ANSWER:
+        if self._answer is not NO_ANSWER:
             evidence["in_check"] = True
         return evidence
 
@@ -437,9 +437,8 @@ class Session:
         elapsed = (trace.ended or {}).get("elapsed_ms", 0) / 1000
         count = self.call.attempts
         words = f"{count} attempt{'' if count == 1 else 's'} in {elapsed:.3g} s"
-        note = f"reprieve: gave up after {words}: {action_words(action)} ({action.reason}); trace {trace.trace_id}"
-        if self._broken is not None:
-            note += f"; {self._broken} raised this"
+        why = action_words(action) if self._broken is None else f"{self._broken} raised this"
+        note = f"reprieve: gave up after {words}: {why} ({action.reason}); trace {trace.trace_id}"
         if failure is not None:
             note += f"; last failure {failure.kind}"
             if failure.kind == "unknown" and action.reason == "not_retryable":
@@ -452,7 +451,6 @@ class Session:
 
 
 _SUCCESS = '{"success":{}}'
-_NO_ANSWER = object()
 
 
 def classified(error: Exception, owner: Caller) -> Failure:

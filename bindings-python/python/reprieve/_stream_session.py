@@ -163,7 +163,7 @@ class StreamSession(Session):
     def hide(self) -> None:
         attempt, self._attempt = self._attempt, None
         if attempt is not None:
-            attempt.ended = True
+            attempt.ended, self._answer = True, attempt.answer
 
     # --- its outcome ---
 

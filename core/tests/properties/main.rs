@@ -9,7 +9,7 @@ mod random;
 use play::Play;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use random::{guarded_policy, policy, script, span};
+use random::{guarded_policy, kinds, policy, script, span};
 use reprieve::guard::Guards;
 use reprieve::{Action, Call, Outcome, Policy, Restore, Span};
 
@@ -28,16 +28,22 @@ proptest! {
         Play::new(Call::new(policy, seed), None, epoch).run(&script, |_, _| ());
     }
 
+    /// The same where requests can be mended after some kinds.
+    #[test]
+    fn repairs_keep_the_rules(policy in policy(), seed: u64, repairs in kinds(), script in script()) {
+        Play::new(Call::new(policy, seed), None, Span::ZERO).repairing(repairs).run(&script, |_, _| ());
+    }
+
     /// Several calls in a row share guards, so that breakers open, budgets run dry and targets cool down.
     #[test]
     fn guards_only_ever_take_away(
         policy in guarded_policy(),
         seed: u64,
-        calls in vec((script(), span(6_000)), 1..6),
+        calls in vec((script(), span(6_000), kinds()), 1..6),
     ) {
         let (mut guards, mut now) = (Guards::new(), Span::ZERO);
-        for (script, pause) in calls {
-            let mut play = Play::new(Call::new(policy.clone(), seed), Some(&mut guards), now);
+        for (script, pause, repairs) in calls {
+            let mut play = Play::new(Call::new(policy.clone(), seed), Some(&mut guards), now).repairing(repairs);
             play.run(&script, |_, _| ());
             now = play.now.plus(pause);
         }

@@ -1,7 +1,8 @@
 //! What must hold of every action, whatever the policy and whatever happened before: a plain account of the past,
 //! kept beside the engine.
 
-use reprieve::{Action, Kind, Outcome, Policy, RetryReason, Span, StopReason};
+use reprieve::policy::{SideEffects, StreamMode};
+use reprieve::{Action, Category, Kind, KindSet, Outcome, Policy, RetryReason, Span, StopReason};
 
 /// What a driver remembers of one call.
 #[derive(Clone)]
@@ -21,6 +22,8 @@ pub struct Model {
     kinds: Vec<Kind>,
     last: Option<Outcome>,
     cancelled: bool,
+    /// The kinds that can still be repaired.
+    pub repairs: KindSet,
 }
 
 impl Model {
@@ -38,6 +41,7 @@ impl Model {
             kinds: Vec::new(),
             last: None,
             cancelled: false,
+            repairs: KindSet::EMPTY,
         }
     }
 
@@ -106,9 +110,26 @@ impl Model {
         self.waited = self.waited.plus(after);
         assert!(self.policy.max_total_wait.is_none_or(|most| self.waited <= most));
         self.until = self.latest.plus(after);
-        if let RetryReason::Kind(kind) = reason {
-            self.repeats(kind, after);
+        match reason {
+            RetryReason::Kind(kind) => self.repeats(kind, after),
+            RetryReason::Repair => self.repaired(after),
+            RetryReason::TooEarly | RetryReason::CoolingDown => {}
         }
+    }
+
+    /// A failed attempt whose request is repaired counts nowhere but in the call's own count.
+    fn repaired(&mut self, after: Span) {
+        let last = self.last.as_ref().expect("a repair follows an outcome");
+        let failure = last.failure.as_ref().expect("a repair follows a failure");
+        assert_eq!(after, Span::ZERO);
+        assert!(self.repairs.contains(failure.kind), "once for each kind that can be");
+        assert!(failure.kind.category() != Category::Control);
+        let starts_over = matches!(self.policy.stream.mode, StreamMode::Restart | StreamMode::Resume);
+        assert!(last.delivered == 0 || starts_over, "what was delivered stays");
+        assert!(self.policy.side_effects != SideEffects::Unsafe || !failure.may_have_executed);
+        self.repairs = self.repairs.without(failure.kind);
+        self.kinds.pop();
+        self.on_target -= 1;
     }
 
     /// The same target is tried again after a failure of this kind.

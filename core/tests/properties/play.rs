@@ -1,7 +1,7 @@
 //! Plays a script through a call, as a driver would, with every misuse a driver may try on the way.
 
 use reprieve::guard::{self, Guards};
-use reprieve::{Action, Call, RetryReason, Span, Step};
+use reprieve::{Action, Call, KindSet, RetryReason, Span, Step};
 use serde_json::Value;
 
 use crate::model::Model;
@@ -28,6 +28,14 @@ impl<'a> Play<'a> {
         let model = Model::new(call.policy().clone(), now);
         let before = model.clone();
         Play { call: call.recorded(), now, log: Vec::new(), seen: true, guards, model, before, turn: 0 }
+    }
+
+    /// The same with a driver that can mend requests after these kinds.
+    pub fn repairing(mut self, kinds: KindSet) -> Play<'a> {
+        self.call = self.call.repairing(kinds);
+        self.model.repairs = kinds;
+        self.before = self.model.clone();
+        self
     }
 
     /// This play with another call in the place of its own, before its latest action.

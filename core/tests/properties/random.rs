@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use reprieve::{Failure, Kind, Outcome, Policy, Span};
+use reprieve::{Failure, Kind, KindSet, Outcome, Policy, Span};
 use serde_json::{Map, Value, json};
 
 /// One thing that happens, and how long after the last one.
@@ -27,6 +27,11 @@ pub struct Event {
 pub enum Cancel {
     InFlight,
     Waiting,
+}
+
+/// Any set of kinds.
+pub fn kinds() -> impl Strategy<Value = KindSet> {
+    any::<u32>().prop_map(|bits| Kind::all().filter(|kind| bits >> *kind as u32 & 1 == 1).collect())
 }
 
 /// Valid policies of every shape, without guards.

@@ -18,7 +18,9 @@ from typing import Any, NamedTuple, cast
 
 from .._current import Attempt
 from .._errors import ConfigError
+from .._policy import Bound
 from .._usage import holder_of
+from ._bodies import Body
 from ._streams import opened, opened_async
 from ._wrapping import (
     CALL,
@@ -111,7 +113,8 @@ def _sync(base: Any) -> type:
         def request(self, cast_to: Any, options: Any, **kinds: Any) -> Any:
             if self._reprieve is None:
                 return super().request(cast_to, options, **kinds)
-            call, body, own = *_call(self._reprieve, options), super().request
+            call, options, body = _call(self._reprieve, options)
+            own = super().request
 
             def send(client: Any, request: dict[str, Any], attempt: Attempt) -> Any:
                 prepared = _prepared(client, call, options, body, request, attempt)
@@ -143,7 +146,8 @@ def _async(base: Any) -> type:
         async def request(self, cast_to: Any, options: Any, **kinds: Any) -> Any:
             if self._reprieve is None:
                 return await super().request(cast_to, options, **kinds)
-            call, body, own = *_call(self._reprieve, options), super().request
+            call, options, body = _call(self._reprieve, options)
+            own = super().request
 
             async def send(client: Any, request: dict[str, Any], attempt: Attempt) -> Any:
                 prepared = _prepared(client, call, options, body, request, attempt)
@@ -178,8 +182,9 @@ def _derived(client: Any, make: Callable[..., Any], options: dict[str, Any]) -> 
     return derived
 
 
-def _call(plan: Plan, options: Any) -> tuple[StainlessCall, dict[str, Any] | None]:
-    """The call of a request, and its body where that is a dict: what `prepare` and `repair` see."""
+def _call(plan: Plan, options: Any) -> tuple[StainlessCall, Any, dict[str, Any] | None]:
+    """The call of a request; its options, which can be sent again; and its body where that is a dict, which is what
+    `prepare` and `repair` see."""
     if isinstance(options.max_retries, int):
         if options.max_retries != 0:
             refuse_retries("max_retries", options.max_retries)
@@ -190,7 +195,22 @@ def _call(plan: Plan, options: Any) -> tuple[StainlessCall, dict[str, Any] | Non
     )
     safe = options.method.lower() in ("get", "head", "options")
     owner = plan.reading if safe else plan.owner
-    return StainlessCall(plan, owner, (seen or {}).get("model")), seen
+    call, content, files = (
+        StainlessCall(plan, owner, (seen or {}).get("model")),
+        _field(options, "content"),
+        options.files,
+    )
+    if content is not None or files is not None:
+        options = copy.copy(options)
+        options.files = call.parts.files(files)
+        if content is not None:
+            options.content = call.parts.part("content", content)
+    return call, options, seen
+
+
+def _field(options: Any, name: str) -> Any:
+    """A field that older versions do not have."""
+    return getattr(options, name, None)
 
 
 def _is_stream(options: Any, kinds: Mapping[str, Any]) -> bool:
@@ -223,6 +243,11 @@ async def _plainly_async(stream: Any) -> AsyncIterator[Any]:
 class StainlessCall(ClientCall):
     """A call of a client of these SDKs."""
 
+    def __init__(self, plan: Plan, owner: Bound, model: object) -> None:
+        super().__init__(plan, owner, model)
+        #: What of its body is read as it is sent.
+        self.parts = Body()
+
     def usage(self, value: object) -> dict[str, Any] | None:
         """Also of a raw response whose body was read."""
         if holder_of(value) is None:
@@ -234,8 +259,11 @@ class StainlessCall(ClientCall):
         return super().usage(value)
 
 
-def _prepared(client: Any, call: ClientCall, options: Any, body: Any, request: dict[str, Any], attempt: Attempt) -> Any:
+def _prepared(
+    client: Any, call: StainlessCall, options: Any, body: Any, request: dict[str, Any], attempt: Attempt
+) -> Any:
     """The options of one attempt: a copy with its timeouts, its key, and the request as it is now."""
+    call.parts.rewind()
     prepared = copy.copy(options)
     sdk = module_of(_sdk_of(client).package)
     own = client.timeout if isinstance(options.timeout, sdk.NotGiven) else options.timeout
