@@ -128,7 +128,7 @@ export class Feed<T> {
 
   /** The first content of an attempt is there. */
   _firstItem(attempt: StreamAttempt<T>): void {
-    this._session?._call.firstItem(clock.now(), attempt.number);
+    this._session?._firstItem(attempt);
   }
 
   /** It is the one that is delivered. */
@@ -258,6 +258,12 @@ class FeedSession<T> extends Session {
     super(owner, fn, true);
   }
 
+  /** Of attempts beside each other the first with an item is the one. */
+  _firstItem(attempt: StreamAttempt<T>): void {
+    this._call.firstItem(clock.now(), attempt.number);
+    this._singleOut(attempt as Attempt);
+  }
+
   /** Bytes have come: an outer attempt that streams what they say may not hear of them otherwise. */
   _hear(): void {
     (this._outer as Partial<StreamAttempt> | undefined)?._hear?.();
@@ -268,11 +274,6 @@ class FeedSession<T> extends Session {
     const result = this._result(action);
     this._free();
     return result;
-  }
-
-  /** What two attempts deliver cannot be told apart by who reads it. */
-  protected override _hedges(): boolean {
-    return false;
   }
 
   /** What a stream answers is looked at when it is whole. */

@@ -107,6 +107,12 @@ export class StreamAttempt<T = unknown> extends Attempt {
     this._heardAt = clock.now();
   }
 
+  /** @internal Another attempt beside it was first. */
+  override _drop(reason: unknown): void {
+    super._drop(reason);
+    this._letGo(reason);
+  }
+
   /** @internal Nothing of its source is wanted any more. */
   _letGo(reason: unknown): void {
     this._source?._close(reason);

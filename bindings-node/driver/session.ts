@@ -100,7 +100,7 @@ export class Session implements Maker {
 
   /** Makes the attempt, and those that join it while it is slow; answers what to do next. */
   _attempt(action: Action): Promise<Action> {
-    return action.hedgeAfterNs !== undefined && this._hedges() ? race(this, action) : this._launch(action);
+    return action.hedgeAfterNs === undefined ? this._launch(action) : race(this, action);
   }
 
   /** The latest attempt is slow: whether another joins it. */
@@ -129,7 +129,7 @@ export class Session implements Maker {
   _ended(attempt: Attempt, how: How, value: unknown): Action {
     this._inFlight.delete(attempt);
     const action = this._judged(attempt, how, value);
-    if (action.kind !== "pending") for (const other of this._leave()) other._drop(new CallCancelled(SUPERSEDED));
+    if (action.kind !== "pending") this._singleOut(attempt);
     return action;
   }
 
@@ -263,16 +263,13 @@ export class Session implements Maker {
 
   // --- inside ---
 
-  /** Whether this driver runs attempts beside each other. */
-  protected _hedges(): boolean {
-    return true;
-  }
-
-  /** The attempts that are still in flight, which are no longer this call's. */
-  private _leave(): Attempt[] {
-    const rest = [...this._inFlight];
-    this._inFlight.clear();
-    return rest;
+  /** The others in flight are no longer this call's. */
+  protected _singleOut(attempt: Attempt): void {
+    const others = [...this._inFlight].filter((other) => other !== attempt);
+    for (const other of others) {
+      this._inFlight.delete(other);
+      other._drop(new CallCancelled(SUPERSEDED));
+    }
   }
 
   protected _new(facts: Facts, fn: AttemptFunction<unknown>): Attempt {

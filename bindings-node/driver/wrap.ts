@@ -1,7 +1,7 @@
 /** `wrap`: a client of an SDK under a policy, in one line. No SDK is imported. */
 import { currentAttempt } from "./attempt.js";
 import { ConfigError } from "./errors.js";
-import { Plan, refuseRetries } from "./plan.js";
+import { headerOf, Plan, refuseRetries } from "./plan.js";
 import { type Bound, Policy } from "./policy.js";
 import { checkedPrices } from "./prices.js";
 import { counting, Request, SENT_BY } from "./request.js";
@@ -24,12 +24,15 @@ const wrapped = /* @__PURE__ */ new WeakSet<object>();
 /**
  * A new client of the same type whose every request runs under the policy. The old one stays as it is.
  *
- * Takes a client of `openai` 5 to 7 (Azure's too) or `@anthropic-ai/sdk` 1 (or a late 0); a policy, one with options bound, the name of
- * a preset, or fields. Its own retries are off. What derives from it (`withOptions`, `beta`, resources, pages) is wrapped
- * as well and refuses `maxRetries`, but for 0, which means one attempt. An attempt ends at its timeout, and at the
- * client's own where that was chosen and is shorter. A body is read within its attempt, unless `asResponse()` takes it
- * as it comes; one that can be sent once makes one attempt. When a call gives up it throws the SDK's own error.
- * `traceOf` has the trace of that error, of an answer, and of a stream that was read to its end.
+ * Takes a client of `openai` 5 to 7 (Azure's too) or of `@anthropic-ai/sdk` 1 and late 0; a policy, one with options
+ * bound, the name of a preset, or fields. The client's own retries are off. What derives from it (`withOptions`, `beta`,
+ * resources, pages) is wrapped as well and refuses `maxRetries`, but for 0, which means one attempt. An attempt ends at
+ * its timeout, and at the client's own where that was chosen and is shorter. A body is read within its attempt, unless
+ * `asResponse()` takes it as it comes; a request whose body can be sent once makes one attempt. A stream may be tried
+ * again until its first content. What `prepare` and `repair` get is the body of the request.
+ *
+ * When a call gives up it throws the SDK's own error. `traceOf` has the trace of that error, of an answer, and of a
+ * stream that was read to its end.
  *
  * Throws `ConfigError` for a client that is not known or wrapped already, and for an SDK out of range.
  *
@@ -112,13 +115,6 @@ function ownOptions(given: CallOptions): CallOptions {
     throw new ConfigError(name, "a value for all calls of a client", instead);
   }
   return given;
-}
-
-function headerOf(idempotency: unknown): string | undefined {
-  if (idempotency === undefined || idempotency === false) return undefined;
-  if (idempotency === true) return "Idempotency-Key";
-  if (typeof idempotency === "string" && idempotency) return idempotency;
-  throw new ConfigError("idempotency", String(idempotency), "true, false, or the name of a header");
 }
 
 function others(owner: Bound, sdk: string, clients: { readonly [target: string]: object }): Record<string, Client> {

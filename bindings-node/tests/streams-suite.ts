@@ -450,6 +450,46 @@ export function suite(name: string): void {
       });
     });
 
+    test("a slow attempt is joined by another; the first with an item is the one", async () => {
+      await virtual(async (clock) => {
+        const source = new Played([[HANG], ["a", "b"]]);
+        const signals: AbortSignal[] = [];
+        const stream = retryStream(
+          (attempt) => {
+            signals.push(attempt.signal);
+            return source.fn();
+          },
+          { ...QUICK, hedge: { after: 300 } },
+        );
+        const waiting = stream.next();
+        await turn();
+        clock.advance(299);
+        await turn();
+        assert.equal(source.attempts, 1);
+        clock.advance(1);
+        assert.deepEqual(await waiting, { done: false, value: "a" });
+        assert.deepEqual([source.closed, signals.map((signal) => signal.aborted)], [1, [true, false]]);
+        assert.deepEqual(await all(stream), { items: ["b"] });
+        assert.deepEqual([source.attempts, stream.trace?.ended?.outcome], [2, "success"]);
+      });
+    });
+
+    test("an attempt that has an item is joined by none", async () => {
+      await virtual(async (clock) => {
+        const source = new Played([["a", HANG], ["c"]]);
+        const stream = retryStream(source.fn, { ...QUICK, hedge: { after: 300 } });
+        await stream.next();
+        const waiting = stream.next();
+        clock.advance(1000);
+        await turn();
+        assert.equal(source.attempts, 1);
+        await stream.return();
+        await waiting;
+        await turn();
+        assert.equal(source.closed, 1);
+      });
+    });
+
     test("idle is counted while the source is waited for, and not while the consumer is slow", async () => {
       await virtual(async (clock) => {
         const stream = retryStream(new Played([["a", "b", HANG]]).fn, { ...QUICK, stream: { idleTimeout: 1000 } });

@@ -156,7 +156,8 @@ def litellm_stream_async(drill: Drill, text: str, policy: Rules, take: Callable[
 
 def resilient_model(drill: Drill, policy: Rules, models: int = 1) -> for_pydantic_ai.ResilientModel:
     def model() -> OpenAIChatModel:
-        return OpenAIChatModel("model-1", provider=OpenAIProvider(openai_client=client(drill)))
+        made = client(drill) if for_pydantic_ai.SWITCHES else client(drill).with_options(max_retries=0)
+        return OpenAIChatModel("model-1", provider=OpenAIProvider(openai_client=made))
 
     return for_pydantic_ai.ResilientModel([model() for _ in range(models)], policy)
 

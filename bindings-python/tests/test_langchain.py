@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import anthropic
 import frameworks
 import openai
 import pytest
@@ -14,6 +15,7 @@ from at_gateway import Drill, gateway
 from failing import at_once
 from frameworks import agent, chat, resilient_chat, said
 from langchain.agents import create_agent
+from langchain_anthropic import ChatAnthropic
 from langchain_core.callbacks import BaseCallbackHandler, UsageMetadataCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
@@ -128,6 +130,24 @@ class TestRunnable:
         with pytest.raises(openai.InternalServerError):
             resilient(chain, at_once(max_attempts=1)).invoke("#[500]")
         assert drill.played() == ["500", "500"]
+
+    def test_clients_that_are_made_late_do_not_retry_either(self, drill: Drill) -> None:
+        given = ChatAnthropic(model_name="claude", base_url=drill.origin, api_key="none", default_headers=drill.headers)  # type: ignore[call-arg, unused-ignore]
+        assert given._client.max_retries == 2
+        for _ in range(2):
+            with pytest.raises(anthropic.InternalServerError):
+                resilient(given, at_once(max_attempts=1)).invoke("#[500]")
+        model = resilient(given, at_once(attempt_timeout=0.4))
+        assert model.invoke("#[slow=5000,ok]").content == ANSWER
+        assert "".join(str(chunk.content) for chunk in model.stream("#[sse-eof=0,ok]")) == ANSWER
+        assert drill.played() == ["500", "500", "slow=5000", "ok", "sse-eof=0", "ok"]
+        assert given._client.max_retries == 2
+
+    def test_the_responses_api(self, drill: Drill) -> None:
+        model = resilient(chat(drill, use_responses_api=True), at_once())
+        pieces = [block for chunk in model.stream("#[500,sse-cut=0,ok]") for block in chunk.content_blocks]
+        assert "".join(str(block.get("text", "")) for block in pieces) == ANSWER
+        assert drill.played() == ["500", "sse-cut=0", "ok"]
 
     @pytest.mark.parametrize("deep", [False, True])
     def test_with_retry_is_refused(self, drill: Drill, deep: bool) -> None:

@@ -79,6 +79,20 @@ def test_a_timeout_of_the_callers_only_shortens(drill: Drill) -> None:
     assert drill.played() == ["slow=5000", "ok"]
 
 
+def test_a_request_is_prepared_for_its_target(drill: Drill) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def prepare(request: dict[str, Any], target: str) -> dict[str, Any]:
+        asked.append((target, request["model"]))
+        return {**request, "max_tokens": 100 if target == "backup" else 1000}
+
+    llm = resilient(at_once(max_attempts=1).bind(prepare=prepare), fallbacks=[of_litellm(drill)])
+    assert llm.completion(messages=user("#[500,ok]"), **of_litellm(drill)).choices[0].message.content == ANSWER
+    assert asked == [("primary", "openai/model-1"), ("backup", "openai/model-1")]
+    first, second = (visit["body_length"] for visit in drill.visits())
+    assert second == first - 1
+
+
 def test_tools_are_called(drill: Drill) -> None:
     function = {"name": "look_up", "parameters": {"type": "object", "properties": {"word": {"type": "string"}}}}
     tools = [{"type": "function", "function": function}]

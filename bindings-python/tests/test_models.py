@@ -11,7 +11,7 @@ import pytest
 from at_gateway import Drill, gateway
 from failing import at_once
 
-from reprieve import Policy, classify, trace_of
+from reprieve import Failure, Policy, classify, trace_of
 
 ANSWER = "The gateway answers: all is well, 世界é"
 
@@ -105,6 +105,35 @@ class TestAnswers:
         assert lines.kinds == ["timeout", None]
         assert lines.receipts[0]["latency_ms"] < 2_000
 
+    def test_a_request_can_be_repaired(self, ask: frameworks.Ask, drill: Drill) -> None:
+        seen: list[str] = []
+
+        def shorten(request: dict[str, Any], failure: Failure) -> None:
+            seen.append(f"{failure.kind}: {next(name for name in REQUESTS if name in request)}")
+
+        policy = at_once(max_attempts=1).bind(repair={"context_length_exceeded": shorten})
+        assert ask(drill, "#[context,ok]", policy, 1) == ANSWER
+        assert drill.played() == ["context", "ok"]
+        assert len(seen) == 1
+
+    def test_an_answer_can_be_checked(self, ask: frameworks.Ask, drill: Drill) -> None:
+        answers: list[object] = []
+
+        def check(answer: object) -> bool:
+            answers.append(answer)
+            return len(answers) > 1
+
+        assert ask(drill, "Hello", at_once().bind(check=check), 1) == ANSWER
+        assert len(answers) == len(drill.played()) == 2
+
+    def test_the_records_say_what_was_switched_off(self, ask: frameworks.Ask, drill: Drill, lines: Lines) -> None:
+        ask(drill, "Hello", at_once().bind(sink=lines.append), 1)
+        assert json.loads(lines[-1])["client"].endswith("-> 0")
+
+
+#: What a request of each framework is known by.
+REQUESTS = ("messages", "input", "request")
+
 
 class TestStreams:
     def test_pieces_arrive_one_by_one(self, stream: frameworks.Stream, drill: Drill) -> None:
@@ -156,5 +185,7 @@ def test_a_policy_names_as_many_targets_as_there_are_models(drill: Drill) -> Non
         ValueError, match=r"models: 2 is not allowed; it takes one for each target of the policy, a, b, c"
     ):
         frameworks.resilient_chat(drill, policy, 2)
+    with pytest.raises(ValueError, match="trace_id: a value for all calls of a model is not allowed"):
+        frameworks.resilient_chat(drill, policy.bind(trace_id="a" * 32), 3)
     with pytest.raises(ValueError, match="policy: 7 is not allowed"):
         frameworks.resilient_chat(drill, 7)  # type: ignore[arg-type]

@@ -8,11 +8,14 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import anthropic
+import httpx2
 import pytest
 from at_gateway import Drill, gateway
 from stream_clients import CLIENTS, WORDS, Client
 
 from reprieve import AttemptTimeout, Discard, Policy, current_attempt, trace_of
+from reprieve.integrations.httpx2 import AsyncRetryTransport, RetryTransport
 
 NOW = Policy(backoff={"base": 0, "max": 0}, jitter={"kind": "none"})
 MODES = ("before_first_item", "buffered", "restart", "resume")
@@ -275,3 +278,52 @@ def test_the_first_chunk_reaches_the_consumer_when_it_arrives(origin: str, clien
                 came.append(time.monotonic())
     assert len(came) == 9
     assert came[-1] - came[0] > 0.8
+
+
+# --- bytes that a client hides ---------------------------------------------------------------------------------------
+
+
+def hidden_pings(origin: str, marker: str, stream: Any, *, later: bool, told: bool) -> tuple[int, Exception | None]:
+    """Consumes a stream of anthropic's client, which hides pings; `told`: its transport says when bytes have come."""
+    drill, single = Drill(origin), Policy.preset("single")
+    http: Any = None
+    if later:
+        http = httpx2.AsyncClient(transport=AsyncRetryTransport(single) if told else None)
+    else:
+        http = httpx2.Client(transport=RetryTransport(single) if told else None)
+    kind: Any = anthropic.AsyncAnthropic if later else anthropic.Anthropic
+    client = kind(
+        base_url=origin, api_key="none", max_retries=0, timeout=20, default_headers=drill.headers, http_client=http
+    )
+    message = {"role": "user", "content": f"#[{marker}]"}
+    opened = NOW.replace(max_attempts=1, stream=stream).stream(
+        lambda: client.messages.create(model="m", max_tokens=9, messages=[message], stream=True)
+    )
+
+    async def consume() -> int:
+        try:
+            return len([item async for item in opened])
+        finally:
+            await client.close()
+
+    try:
+        return (asyncio.run(consume()) if later else len(list(opened))), None
+    except Exception as error:
+        return 0, error
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["for", "async for"])
+def test_a_transport_tells_of_bytes_that_are_no_events(origin: str, later: bool) -> None:
+    count, error = hidden_pings(origin, "sse-pings=12", {"silence_timeout": 0.8}, later=later, told=True)
+    assert (count, error) == (14, None)
+    _, error = hidden_pings(origin, "sse-idle=1", {"idle_timeout": 0.8}, later=later, told=True)
+    assert isinstance(error, AttemptTimeout)
+    assert "idle for 0.8 s" in str(error)
+    _, error = hidden_pings(origin, "sse-idle=0", {"first_item_timeout": 0.8}, later=later, told=True)
+    assert isinstance(error, AttemptTimeout)
+
+
+def test_without_that_hidden_pings_are_silence(origin: str) -> None:
+    _, error = hidden_pings(origin, "sse-pings=12", {"silence_timeout": 0.8}, later=True, told=False)
+    assert isinstance(error, AttemptTimeout)
+    assert "silent for 0.8 s" in str(error)

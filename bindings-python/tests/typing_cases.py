@@ -20,6 +20,7 @@ from reprieve import (
     Bound,
     Breaker,
     Call,
+    Failure,
     Guards,
     Handle,
     Policy,
@@ -138,6 +139,15 @@ def loops() -> None:
             double(1)
 
 
+def refresh(request: dict[str, Any], failure: Failure) -> None:
+    assert_type(failure.error, BaseException | None)
+    request["token"] = "new"
+
+
+async def refresh_later(request: dict[str, Any], failure: Failure) -> dict[str, Any]:
+    return {**request, "token": failure.kind}
+
+
 # --- options ---------------------------------------------------------------------------------------------------------
 
 
@@ -157,7 +167,13 @@ def options(log: TextIOWrapper) -> Bound:
         cancel=threading.Event(),
         on_give_up="wrapped",
         unmask=["ids"],
+        check=bool,
+        prepare=lambda request, target: {**request, "model": target},
+        repair={"auth_failed": refresh, "schema_invalid": lambda request, failure: {**request, "said": failure.value}},
     )
+    policy.bind(repair={"auth_failed": refresh_later}, prepare=None)
+    policy.bind(repair={"auth_faild": refresh})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
+    policy.bind(check=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     policy.bind(sink=print, on_give_up="original")
     policy.bind(scen="chat")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     policy.bind(seed="7")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

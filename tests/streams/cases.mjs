@@ -109,6 +109,11 @@ const OF_EACH = {
     matches(late.error.message, /was idle for 0.2 s/);
   },
 
+  async "a source that is slow is joined by another"(place, client) {
+    const { text, requests, ms, trace } = await play(place, client, "sse-first=5000,ok", { hedge: { after: 100 } });
+    same([text, requests, ms < 4000, trace.ended.outcome], [ANSWER, 2, true, "success"]);
+  },
+
   async "keep-alives are no items"(place, client) {
     const { error, requests } = await play(place, client, "sse-idle=2", { stream: { idleTimeout: 350 } });
     same([error?.name, requests], ["AttemptTimeout", 1]);

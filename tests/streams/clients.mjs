@@ -11,6 +11,13 @@ export function clientsFor(url, settings = {}) {
   return [chat(openai), responses(openai), messages(anthropic), helper(anthropic), bare(url)];
 }
 
+/** The same once wrapped: `wrap` is a function of the package. */
+export function wrappedFor(url, wrap, settings = {}) {
+  const openai = new OpenAI({ apiKey: "test", baseURL: `${url}/v1`, ...settings });
+  const anthropic = new Anthropic({ apiKey: "test", baseURL: url, ...settings });
+  return { openai: chat(wrap(openai)), anthropic: messages(wrap(anthropic)) };
+}
+
 /** A request's own options, and with another `fetch` a client of its own. */
 const asked = (marker, said) => [
   { role: "user", content: `#[${marker}] please` },

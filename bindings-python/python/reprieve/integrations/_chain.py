@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
 from typing import TypeVar, cast
 
 from .._current import current_attempt
@@ -13,8 +15,8 @@ from .._policy import Bound, Policy
 T = TypeVar("T")
 
 
-def chain(policy: object, models: int) -> Bound:
-    """The policy with one target for each model.
+def chain(policy: object, models: int, changed: str) -> Bound:
+    """The policy with one target for each model; `changed` tells the records what was done to the framework.
 
     A policy of one target gets the targets that it lacks: `backup`, `backup_2` and so on. One that names more has to
     name as many as there are models.
@@ -22,15 +24,24 @@ def chain(policy: object, models: int) -> Bound:
     bound = Policy.preset(policy) if isinstance(policy, str) else policy
     if not isinstance(bound, Bound):
         raise ConfigError("policy", repr(policy), "a Policy, a bound one, or the name of a preset")
+    for name in ("trace_id", "idempotency_key"):
+        if getattr(bound._options, name) is not None:
+            raise ConfigError(name, "a value for all calls of a model", "nothing here: each call has one of its own")
+    options = replace(bound._options, client=changed)
     targets = bound.policy.targets
     if len(targets) == models:
-        return bound
+        return Bound(bound.policy, options)
     if len(targets) != 1:
         allowed = f"one for each target of the policy, {', '.join(targets)}; or a policy that names no targets"
         raise ConfigError("models", models, allowed)
     added = ["backup", *(f"backup_{n}" for n in range(2, models))]
     longer = bound.policy.replace(targets=[{"id": target} for target in (*targets, *added)])
-    return Bound(longer, bound._options)
+    return Bound(longer, options)
+
+
+def off(package: str, *what: str) -> str:
+    """What was switched off in the installed version of a package."""
+    return f"{package} {version(package)}: {', '.join(what)} -> 0"
 
 
 def of_target(bound: Bound, models: Sequence[T]) -> T:

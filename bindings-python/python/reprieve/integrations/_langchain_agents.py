@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
@@ -15,11 +15,10 @@ from langgraph.types import Command
 
 from .. import _aio, _driver
 from .._policy import Bound, Policy
-from ._chain import chain, of_target
+from ._chain import chain, of_target, off
 from ._langchain_quiet import quiet
 from ._langchain_tokens import counted
 
-Answer = TypeVar("Answer")
 ToolAnswer = ToolMessage | Command[Any]
 
 
@@ -45,40 +44,44 @@ class ResilientMiddleware(AgentMiddleware[Any, Any, Any]):
         tools: Policy | Bound | str | None = None,
     ) -> None:
         super().__init__()
-        self._policy = chain(policy, 1 + len(fallbacks))
+        self._policy = chain(policy, 1 + len(fallbacks), off("langchain", "the retries of its models"))
         self._fallbacks = [_quiet_model(model) for model in fallbacks]
-        self._tool_policy = None if tools is None else chain(tools, 1)
+        self._tool_policy = None if tools is None else chain(tools, 1, "")
         #: The agent's model and its copy without retries: the same for each call, unless other middleware changes it.
         self._known: tuple[BaseChatModel, BaseChatModel] | None = None
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        requests = self._requests(request)
+        models = [self._quieted(request.model), *self._fallbacks]
 
-        def attempt() -> _Answered:
+        def attempt(request: ModelRequest[Any]) -> ModelResponse[Any]:
             with counted(_handlers()):
-                return _Answered.of(handler(of_target(self._policy, requests)))
+                return _with_usage(handler(request.override(model=of_target(self._policy, models))))
 
-        answered: _Answered = _driver.run(self._policy, attempt, (), {})
-        return answered.response
+        answer: ModelResponse[Any] = _driver.run(self._policy, attempt, (), {"request": request})
+        return answer
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        requests = self._requests(request)
+        models = [self._quieted(request.model), *self._fallbacks]
 
-        async def attempt() -> _Answered:
+        async def attempt(request: ModelRequest[Any]) -> ModelResponse[Any]:
             with counted(_handlers()):
-                return _Answered.of(await handler(of_target(self._policy, requests)))
+                return _with_usage(await handler(request.override(model=of_target(self._policy, models))))
 
-        answered: _Answered = await _aio.run(self._policy, attempt, (), {})
-        return answered.response
+        answer: ModelResponse[Any] = await _aio.run(self._policy, attempt, (), {"request": request})
+        return answer
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolAnswer]) -> ToolAnswer:
         if self._tool_policy is None:
             return handler(request)
-        answer: ToolAnswer = _driver.run(self._tool_policy, handler, (request,), {})
+
+        def attempt(request: ToolCallRequest) -> ToolAnswer:
+            return handler(request)
+
+        answer: ToolAnswer = _driver.run(self._tool_policy, attempt, (), {"request": request})
         return answer
 
     async def awrap_tool_call(
@@ -86,27 +89,25 @@ class ResilientMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ToolAnswer:
         if self._tool_policy is None:
             return await handler(request)
-        answer: ToolAnswer = await _aio.run(self._tool_policy, handler, (request,), {})
+
+        async def attempt(request: ToolCallRequest) -> ToolAnswer:
+            return await handler(request)
+
+        answer: ToolAnswer = await _aio.run(self._tool_policy, attempt, (), {"request": request})
         return answer
 
-    def _requests(self, request: ModelRequest[Any]) -> list[ModelRequest[Any]]:
-        """The request for each target."""
+    def _quieted(self, model: BaseChatModel) -> BaseChatModel:
         known = self._known
-        if known is None or known[0] is not request.model:
-            known = self._known = request.model, _quiet_model(request.model)
-        return [request.override(model=model) for model in (known[1], *self._fallbacks)]
+        if known is None or known[0] is not model:
+            known = self._known = model, _quiet_model(model)
+        return known[1]
 
 
-class _Answered(NamedTuple):
-    """A model's response, and its usage where the records look for it."""
-
-    response: ModelResponse[Any]
-    usage_metadata: object
-
-    @staticmethod
-    def of(response: ModelResponse[Any]) -> _Answered:
-        said = (getattr(message, "usage_metadata", None) for message in response.result)
-        return _Answered(response, next(filter(None, said), None))
+def _with_usage(response: ModelResponse[Any]) -> ModelResponse[Any]:
+    """A response that says what it used where the records look for it."""
+    said = (getattr(message, "usage_metadata", None) for message in response.result)
+    vars(response)["usage_metadata"] = next(filter(None, said), None)
+    return response
 
 
 def _handlers() -> list[BaseCallbackHandler]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from langchain_core.language_models import BaseLanguageModel
@@ -51,18 +52,29 @@ def _parts(runnable: Runnable[Any, Any]) -> dict[str, Any]:
 
 def _model(model: BaseLanguageModel[Any]) -> BaseLanguageModel[Any]:
     """A copy of the model over clients that do not retry."""
-    clients = {name: following(held) for name, held in vars(model).items() if is_client(held)}
-    resources = {
-        name: made
-        for name, held in vars(model).items()
-        if name not in clients and (made := following_resource(held)) is not held
-    }
+    copy = model.model_copy(update={"max_retries": 0} if "max_retries" in type(model).model_fields else {})
+    held = vars(copy)
+    for name in _lazy(type(model)):
+        held.pop(name, None)
+    followed = {name: made for name in (*held, *_lazy(type(model))) if (made := _followed(getattr(copy, name)))}
     retries = getattr(model, "max_retries", 0)
-    if not clients and not resources and retries:
+    if retries and not followed:
         raise ConfigError(
             f"{type(model).__name__}.max_retries", retries, "0: the policy retries; make the model with max_retries=0"
         )
-    changes: dict[str, Any] = clients | resources
-    if "max_retries" in type(model).model_fields:
-        changes["max_retries"] = 0
-    return model.model_copy(update=changes) if changes else model
+    held.update(followed)
+    return copy
+
+
+def _lazy(kind: type) -> list[str]:
+    """What a model makes of its settings when it is first used: its clients, and what they are made with."""
+    attributes = [pair for base in kind.__mro__ for pair in vars(base).items()]
+    return [name for name, value in attributes if "client" in name and isinstance(value, cached_property)]
+
+
+def _followed(held: object) -> object:
+    """A client, or a resource of one, without retries; nothing for anything else."""
+    if is_client(held):
+        return following(held)
+    made = following_resource(held)
+    return None if made is held else made

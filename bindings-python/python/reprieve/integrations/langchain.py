@@ -35,7 +35,7 @@ from .._current import current_attempt
 from .._errors import ConfigError
 from .._policy import Bound, Policy
 from .._stream_items import READERS, Reader
-from ._chain import chain, of_target
+from ._chain import chain, of_target, off
 from ._langchain_agents import ResilientMiddleware
 from ._langchain_quiet import quiet
 from ._langchain_tokens import counted
@@ -66,7 +66,7 @@ def resilient(
     fewer targets than there are runnables.
     """
     runnables = [runnable, *fallbacks]
-    bound = chain(policy, len(runnables))
+    bound = chain(policy, len(runnables), off("langchain-core", "the retries of its models"))
     if any(isinstance(each, (Resilient, ResilientChatModel)) for each in runnables):
         raise ConfigError("runnable", "a resilient one", "one that is not wrapped yet: one policy is enough")
     quieted = [*map(quiet, runnables)]
@@ -85,33 +85,32 @@ class _Attempts:
     def _once(self, input: Any, run_manager: CallbackManagerForChainRun, config: RunnableConfig, **kwargs: Any) -> Any:
         bound, runnables = self._targets()
 
-        def attempt() -> Any:
+        def attempt(input: Any, **kwargs: Any) -> Any:
             with counted(run_manager.handlers):
                 return of_target(bound, runnables).invoke(input, _child(config, run_manager), **kwargs)
 
-        return _driver.run(bound, attempt, (), {})
+        return _driver.run(bound, attempt, (), {"input": input, **kwargs})
 
     async def _aonce(
         self, input: Any, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig, **kwargs: Any
     ) -> Any:
         bound, runnables = self._targets()
 
-        async def attempt() -> Any:
+        async def attempt(input: Any, **kwargs: Any) -> Any:
             with counted(run_manager.handlers):
                 return await of_target(bound, runnables).ainvoke(input, _child(config, run_manager), **kwargs)
 
-        return await _aio.run(bound, attempt, (), {})
+        return await _aio.run(bound, attempt, (), {"input": input, **kwargs})
 
     def _streamed(
         self, input: Iterator[Any], run_manager: CallbackManagerForChainRun, config: RunnableConfig, **kwargs: Any
     ) -> Iterator[Any]:
         bound, runnables = self._targets()
-        asked = next(input)
 
-        def attempt() -> Iterator[Any]:
-            return of_target(bound, runnables).stream(asked, _child(config, run_manager), **kwargs)
+        def attempt(input: Any, **kwargs: Any) -> Iterator[Any]:
+            return of_target(bound, runnables).stream(input, _child(config, run_manager), **kwargs)
 
-        return bound.stream(attempt)
+        return bound.stream(attempt, input=next(input), **kwargs)
 
     async def _astreamed(
         self,
@@ -121,12 +120,11 @@ class _Attempts:
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
         bound, runnables = self._targets()
-        asked = await anext(input)
 
-        def attempt() -> AsyncIterator[Any]:
-            return of_target(bound, runnables).astream(asked, _child(config, run_manager), **kwargs)
+        def attempt(input: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            return of_target(bound, runnables).astream(input, _child(config, run_manager), **kwargs)
 
-        async for item in bound.stream(attempt):
+        async for item in bound.stream(attempt, input=await anext(input), **kwargs):
             yield item
 
 
@@ -259,7 +257,7 @@ class ResilientChatModel(_Attempts, BaseChatModel):
 def _said(chunk: AIMessageChunk) -> str:
     """Of a chunk: text, reasoning and calls of tools are content; the first chunk of most models has none."""
     content = bool(chunk.content or chunk.tool_call_chunks or chunk.additional_kwargs)
-    if any(chunk.response_metadata.get(name) for name in ("finish_reason", "stop_reason")):
+    if any(chunk.response_metadata.get(name) for name in ("finish_reason", "stop_reason", "status")):
         return "content_end" if content else "end"
     return "content" if content else "held"
 

@@ -20,7 +20,7 @@ import litellm
 
 from .._current import current_attempt
 from .._errors import ConfigError
-from ._chain import chain, of_target, refuse_retries
+from ._chain import chain, of_target, off, refuse_retries
 
 if TYPE_CHECKING:
     from .._policy import Bound, Policy
@@ -72,7 +72,7 @@ class LiteLLM:
 
     def __init__(self, policy: Policy | Bound | str, fallbacks: Sequence[str | Mapping[str, Any]] = ()) -> None:
         self._fallbacks = [_arguments(fallback) for fallback in fallbacks]
-        self._bound = chain(policy, 1 + len(self._fallbacks))
+        self._bound = chain(policy, 1 + len(self._fallbacks), off("litellm", "num_retries", "max_retries"))
 
     @property
     def targets(self) -> list[str]:
@@ -85,33 +85,37 @@ class LiteLLM:
         Giving up raises LiteLLM's own exception, with a trace attached (`reprieve.trace_of`). Raises `ConfigError`
         where LiteLLM's retries are asked for, too.
         """
-        models = self._models({**kwargs, "model": model, "messages": messages})
+        request = _checked({**kwargs, "model": model, "messages": messages})
 
-        def attempt() -> Any:
-            return litellm.completion(**_of_attempt(of_target(self._bound, models)))
+        def attempt(**request: Any) -> Any:
+            return litellm.completion(**self._of_attempt(request))
 
-        def chunks() -> Iterator[Any]:
-            yield from attempt()  # which could be iterated either way
+        def chunks(**request: Any) -> Iterator[Any]:
+            yield from attempt(**request)  # which could be iterated either way
 
-        return self._bound.stream(chunks) if kwargs.get("stream") else self._bound.call(attempt)
+        return self._bound.stream(chunks, **request) if kwargs.get("stream") else self._bound.call(attempt, **request)
 
     async def acompletion(self, model: str, messages: Sequence[Any], **kwargs: Any) -> Any:
         """As `litellm.acompletion`: a `ModelResponse`, or with `stream=True` an asynchronous iterator of chunks."""
-        models = self._models({**kwargs, "model": model, "messages": messages})
+        request = _checked({**kwargs, "model": model, "messages": messages})
 
-        async def attempt() -> Any:
-            return await litellm.acompletion(**_of_attempt(of_target(self._bound, models)))
+        async def attempt(**request: Any) -> Any:
+            return await litellm.acompletion(**self._of_attempt(request))
 
-        return self._bound.stream(attempt) if kwargs.get("stream") else await self._bound.call(attempt)
+        if kwargs.get("stream"):
+            return self._bound.stream(attempt, **request)
+        return await self._bound.call(attempt, **request)
 
-    def _models(self, given: dict[str, Any]) -> list[dict[str, Any]]:
-        """The arguments for each target."""
-        for name in RETRIES:
-            refuse_retries(name, given.get(name), "of the call; other models are `fallbacks` of `resilient`")
-        for name in SETTINGS:
-            refuse_retries(f"litellm.{name}", getattr(litellm, name, None), "of litellm's settings")
-        shared = {name: value for name, value in given.items() if name not in OF_MODEL}
-        return [given, *({**shared, **fallback} for fallback in self._fallbacks)]
+    def _of_attempt(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The arguments for the attempt's target, with the time that it has, and without a retry of LiteLLM's."""
+        attempt = current_attempt()
+        assert attempt is not None
+        fallback = of_target(self._bound, [None, *self._fallbacks])
+        if fallback is not None:
+            request = {**{name: value for name, value in request.items() if name not in OF_MODEL}, **fallback}
+        own = request.get("timeout")
+        timeout = min(own, attempt.timeout) if isinstance(own, (int, float)) else attempt.timeout
+        return {**request, "timeout": timeout, "num_retries": 0, "max_retries": 0}
 
     def __repr__(self) -> str:
         return f"<LiteLLM under {self._bound.policy!r}>"
@@ -126,10 +130,10 @@ def _arguments(fallback: str | Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _of_attempt(arguments: dict[str, Any]) -> dict[str, Any]:
-    """With the time that the attempt has, and without a retry of LiteLLM's."""
-    attempt = current_attempt()
-    assert attempt is not None
-    own = arguments.get("timeout")
-    timeout = min(own, attempt.timeout) if isinstance(own, (int, float)) else attempt.timeout
-    return {**arguments, "timeout": timeout, "num_retries": 0, "max_retries": 0}
+def _checked(request: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, which must not ask for retries of LiteLLM's."""
+    for name in RETRIES:
+        refuse_retries(name, request.get(name), "of the call; other models are `fallbacks` of `resilient`")
+    for name in SETTINGS:
+        refuse_retries(f"litellm.{name}", getattr(litellm, name, None), "of litellm's settings")
+    return request

@@ -26,9 +26,13 @@ from agents.retry import ModelRetryAdvice, ModelRetryAdviceRequest
 from .. import _aio
 from .._errors import ConfigError
 from .._policy import Bound, Policy
-from ._chain import chain, of_target, refuse_redelivery, refuse_retries
+from ._chain import chain, of_target, off, refuse_redelivery, refuse_retries
 
 __all__ = ["ResilientModel", "ResilientProvider"]
+
+OFF = off("openai-agents", "the retries of its clients")
+#: What the SDK hands to a model by position.
+ARGUMENTS = ("system_instructions", "input", "model_settings", "tools", "output_schema", "handoffs", "tracing")
 
 
 class ResilientModel(Model):
@@ -49,26 +53,22 @@ class ResilientModel(Model):
         for model in self.models:
             if isinstance(model, ResilientModel):
                 raise ConfigError("models", "a ResilientModel", "one that is not wrapped yet: one policy is enough")
-        self.policy = chain(policy, len(self.models))
+        self.policy = chain(policy, len(self.models), OFF)
         refuse_redelivery(self.policy)
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
-        _refuse_runner_retries(args, kwargs)
-
-        async def attempt() -> ModelResponse:
+        async def attempt(**request: Any) -> ModelResponse:
             with _once():
-                return await of_target(self.policy, self.models).get_response(*args, **kwargs)
+                return await of_target(self.policy, self.models).get_response(**request)
 
-        answer: ModelResponse = await _aio.run(self.policy, attempt, (), {})
+        answer: ModelResponse = await _aio.run(self.policy, attempt, (), _request(args, kwargs))
         return answer
 
     async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[TResponseStreamEvent]:
-        _refuse_runner_retries(args, kwargs)
+        def attempt(**request: Any) -> AsyncIterator[TResponseStreamEvent]:
+            return _each_once(of_target(self.policy, self.models).stream_response(**request))
 
-        def attempt() -> AsyncIterator[TResponseStreamEvent]:
-            return _each_once(of_target(self.policy, self.models).stream_response(*args, **kwargs))
-
-        async with self.policy.stream(attempt) as events:
+        async with self.policy.stream(attempt, **_request(args, kwargs)) as events:
             async for event in events:
                 yield event
 
@@ -97,7 +97,7 @@ class ResilientProvider(ModelProvider):
         provider: ModelProvider | None = None,
         fallbacks: Sequence[str | Model] = (),
     ) -> None:
-        self.policy = chain(policy, 1 + len(fallbacks))
+        self.policy = chain(policy, 1 + len(fallbacks), OFF)
         self.provider = MultiProvider() if provider is None else provider
         self.fallbacks = list(fallbacks)
 
@@ -109,12 +109,13 @@ class ResilientProvider(ModelProvider):
         await self.provider.aclose()
 
 
-def _refuse_runner_retries(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """The runner asks a model again where `ModelSettings.retry` says so, and the SDK's defaults do not."""
-    for given in (*args, *kwargs.values()):
-        retry = given.retry if isinstance(given, ModelSettings) else None
-        if retry is not None:
-            refuse_retries("model_settings.retry.max_retries", retry.max_retries, "of the agent's settings")
+def _request(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by name. The runner would ask a model again where `ModelSettings.retry` says so."""
+    request = {**dict(zip(ARGUMENTS, args, strict=False)), **kwargs}
+    settings: ModelSettings = request["model_settings"]
+    if settings.retry is not None:
+        refuse_retries("model_settings.retry.max_retries", settings.retry.max_retries, "of the agent's settings")
+    return request
 
 
 @contextmanager

@@ -9,13 +9,15 @@ agent = Agent(ResilientModel(["openai:gpt-5", "anthropic:claude-haiku-4-5"], "ll
 
 Use it in place of `FallbackModel`, and leave out its HTTP retries (`pydantic_ai.retries`): they would multiply. The
 retries of the providers' clients are off for these requests (the setting `max_retries` is 0).
+
+A stream that ends early without an error is taken for a whole answer by pydantic-ai itself, and so it is here.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.messages import (
@@ -38,10 +40,12 @@ from .. import _aio
 from .._errors import ConfigError
 from .._policy import Bound, Policy
 from .._stream_items import READERS, Reader
-from ._chain import chain, of_target, refuse_redelivery, refuse_retries
+from ._chain import chain, of_target, off, refuse_redelivery, refuse_retries
 
 __all__ = ["ResilientModel"]
 
+#: Whether the retries of a provider's client are a setting of a request.
+SWITCHES = "max_retries" in ModelSettings.__annotations__
 #: An event, or what an attempt has used.
 Event = ModelResponseStreamEvent | dict[str, dict[str, int]]
 
@@ -65,8 +69,8 @@ class ResilientModel(WrapperModel):
                 allowed = "models that are not wrapped yet: the policy falls back, too"
                 raise ConfigError("models", f"a {type(model).__name__}", allowed)
             refuse_retries("max_retries", (model.settings or {}).get("max_retries"), "of the model's settings")
-            _refuse_retrying_transport(model)
-        self.policy = chain(policy, len(self.models))
+            _refuse_retrying_client(model)
+        self.policy = chain(policy, len(self.models), off("pydantic-ai-slim", "max_retries"))
         refuse_redelivery(self.policy)
         super().__init__(self.models[0] if len(self.models) == 1 else FallbackModel(*self.models))
 
@@ -76,14 +80,17 @@ class ResilientModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        once = _once(model_settings)
-
-        async def attempt() -> ModelResponse:
+        async def attempt(
+            messages: list[ModelMessage],
+            model_settings: ModelSettings,
+            model_request_parameters: ModelRequestParameters,
+        ) -> ModelResponse:
             model = of_target(self.policy, self.models)
             prepared = self._prepared(model, messages, model_request_parameters)
-            return await model.request(prepared, once, model_request_parameters)
+            return await model.request(prepared, model_settings, model_request_parameters)
 
-        answer: ModelResponse = await _aio.run(self.policy, attempt, (), {})
+        request = _request(messages, model_settings, model_request_parameters)
+        answer: ModelResponse = await _aio.run(self.policy, attempt, (), request)
         return answer
 
     @asynccontextmanager
@@ -94,20 +101,26 @@ class ResilientModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        once = _once(model_settings)
         latest: list[StreamedResponse] = []
 
-        async def attempt() -> AsyncIterator[Event]:
+        async def attempt(
+            messages: list[ModelMessage],
+            model_settings: ModelSettings,
+            model_request_parameters: ModelRequestParameters,
+        ) -> AsyncIterator[Event]:
             model = of_target(self.policy, self.models)
             prepared = self._prepared(model, messages, model_request_parameters)
-            async with model.request_stream(prepared, once, model_request_parameters, run_context) as response:
+            async with model.request_stream(
+                prepared, model_settings, model_request_parameters, run_context
+            ) as response:
                 latest[:] = [response]
                 async for event in response:
                     yield event
                 used = response.usage
                 yield {"usage": {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens}}
 
-        async with self.policy.stream(attempt) as events:
+        request = _request(messages, model_settings, model_request_parameters)
+        async with self.policy.stream(attempt, **request) as events:
             # Once an event is out there are no more attempts: the response that made it is the response.
             first = await anext(events, None)
             response = latest[0]
@@ -124,21 +137,25 @@ class ResilientModel(WrapperModel):
         return self.models[0]._start_request_deadline(model_settings, stream=stream)
 
 
-def _once(settings: ModelSettings | None) -> ModelSettings:
-    """The settings of one attempt: the provider's client makes one request."""
+def _request(
+    messages: list[ModelMessage], settings: ModelSettings | None, parameters: ModelRequestParameters
+) -> dict[str, Any]:
+    """What an attempt is given, by name: the provider's client makes one request."""
     refuse_retries("max_retries", (settings or {}).get("max_retries"), "of the model settings")
-    return cast("ModelSettings", {**(settings or {}), "max_retries": 0})
+    once = {**(settings or {}), "max_retries": 0}
+    return {"messages": messages, "model_settings": once, "model_request_parameters": parameters}
 
 
-def _refuse_retrying_transport(model: Model) -> None:
-    """pydantic-ai's own HTTP retries live in the transport of a client."""
-    held: Any = model
-    for name in ("client", "_client", "_transport"):
-        held = getattr(held, name, None)
-    if type(held).__name__ in ("AsyncTenacityTransport", "TenacityTransport"):
-        raise ConfigError(
-            "http_client", f"one with {type(held).__name__}", "a client that does not retry: the policy does"
-        )
+def _refuse_retrying_client(model: Model) -> None:
+    """pydantic-ai's own HTTP retries live in the transport of a client. Its older versions, which are those for Python
+    3.10, cannot switch off a client's retries either."""
+    client: Any = getattr(model, "client", None)
+    retries = getattr(client, "max_retries", 0)
+    if retries and not SWITCHES:
+        raise ConfigError("client.max_retries", retries, "0 with this version of pydantic-ai: the policy retries")
+    transport = type(getattr(getattr(client, "_client", None), "_transport", None)).__name__
+    if transport in ("AsyncTenacityTransport", "TenacityTransport"):
+        raise ConfigError("http_client", f"one with {transport}", "a client that does not retry: the policy does")
 
 
 async def _from(first: Event | None, rest: AsyncIterator[Event]) -> AsyncIterator[ModelResponseStreamEvent]:
