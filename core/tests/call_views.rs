@@ -5,7 +5,7 @@ use reprieve::guard::{Answer, Grant, Permit, Refusal, RefusedBy, Settle, Usage, 
 use reprieve::trace::Masks;
 use reprieve::{
     Action, Call, Category, Evidence, Failure, Kind, KindSet, Misuse, Outcome, Policy, Restore, RetryReason, Span,
-    Step, StopReason,
+    Step, Stop, StopReason,
 };
 use serde_json::Value;
 
