@@ -239,6 +239,33 @@ def test_a_connection_that_is_refused_after_a_body_that_broke_is_no_stream(drill
     assert [receipt["kind"] for receipt in trace.receipts] == ["stream_interrupted", "transport", "transport"]
 
 
+def test_a_status_is_not_lost_to_a_body_that_breaks() -> None:
+    headers = {"retry-after": "3", "content-length": "9"}
+    transport = httpx.MockTransport(lambda _: httpx.Response(503, headers=headers, stream=_Breaks()))
+    with testing.virtual() as clock, httpx.Client(transport=RetryTransport(still(), transport)) as client:
+        with client.stream("GET", "http://x/") as response:
+            assert response.status_code == 503
+            with pytest.raises(httpx.ReadError, match="broken"):
+                response.read()
+        assert [round(wait) for wait in clock.sleeps] == [3, 3]
+
+        async def main() -> int:
+            transport = httpx.MockTransport(lambda _: httpx.Response(503, headers=headers, stream=_BreaksAsync()))
+            async with (
+                httpx.AsyncClient(transport=AsyncRetryTransport(still(), transport)) as client,
+                client.stream("GET", "http://x/") as response,
+            ):
+                return response.status_code
+
+        assert asyncio.run(main()) == 503
+
+
+class _BreaksAsync(httpx.AsyncByteStream):
+    async def __aiter__(self) -> Any:
+        yield b"part"
+        raise httpx.ReadError("broken")
+
+
 class _Breaks(httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         yield b"part"

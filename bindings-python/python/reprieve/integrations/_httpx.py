@@ -162,20 +162,24 @@ class _Sent:
 
 def _read(names: Names, layer: Layer, exchange: Exchange, response: Any) -> Any:
     """The response with as much of its body read as the attempt has to see."""
-    held, chunks = _held(layer, exchange, response), iter(response.stream)
+    held = _held(layer, exchange, response)
+    chunks: Any = iter(response.stream)
     exchange.in_body = response.status_code < 400
     try:
         enough = any(held.take(chunk) for chunk in chunks if chunk)
-    except BaseException:
-        response.stream.close()
-        raise
+    except BaseException as error:
+        if response.status_code < 400 or not isinstance(error, Exception):
+            response.stream.close()
+            raise
+        enough, chunks = True, _Rest(error)  # the status is known, whatever becomes of its body
     if not enough:
         response.stream.close()
     return _taken(names, exchange, response, held, enough, names.received, chunks)
 
 
 async def _read_async(names: Names, layer: Layer, exchange: Exchange, response: Any) -> Any:
-    held, chunks = _held(layer, exchange, response), aiter(response.stream)
+    held = _held(layer, exchange, response)
+    chunks: Any = aiter(response.stream)
     exchange.in_body = response.status_code < 400
     enough = False
     try:
@@ -183,9 +187,11 @@ async def _read_async(names: Names, layer: Layer, exchange: Exchange, response: 
             if chunk and held.take(chunk):
                 enough = True
                 break
-    except BaseException:
-        await response.stream.aclose()
-        raise
+    except BaseException as error:
+        if response.status_code < 400 or not isinstance(error, Exception):
+            await response.stream.aclose()
+            raise
+        enough, chunks = True, _Rest(error)
     if not enough:
         await response.stream.aclose()
     return _taken(names, exchange, response, held, enough, names.received_async, chunks)
@@ -218,6 +224,19 @@ def _decoded(names: Names, response: Any, raw: bytes) -> bytes | None:
     """A body without its compression, as far as that is whole."""
     whole: Any = safely(lambda: names.module.Response(200, headers=response.headers, content=raw).content)
     return whole[:MAX_BODY] if isinstance(whole, bytes) else None
+
+
+class _Rest:
+    """What is left of a body that broke: the error."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __iter__(self) -> Iterator[bytes]:
+        raise self._error
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        raise self._error
 
 
 class _Received:
