@@ -27,7 +27,7 @@ export { StreamError } from "./frames.js";
 export { Guards, Run, type RunConfig } from "./guards.js";
 export { Handle } from "./handle.js";
 /** @internal */
-export { metered, pricedUsage, varied } from "./inner.js";
+export { headerOf, metered, pricedUsage, varied } from "./inner.js";
 export { engineFault, ready, setEngine } from "./load.js";
 export { Bound, Policy } from "./policy.js";
 export type { StreamAttempt } from "./pull.js";

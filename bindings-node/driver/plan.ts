@@ -56,3 +56,11 @@ export function refuseRetries(maxRetries: number | undefined): boolean {
     "0 (one attempt) or nothing: the policy retries. Say it there, as in wrap(client, { maxAttempts: 6 })";
   throw new ConfigError("maxRetries", `${maxRetries} of a wrapped client`, allowed);
 }
+
+/** The header that carries the idempotency key, where one is asked for. */
+export function headerOf(idempotency: unknown): string | undefined {
+  if (idempotency === undefined || idempotency === false) return undefined;
+  if (idempotency === true) return "Idempotency-Key";
+  if (typeof idempotency === "string" && idempotency) return idempotency;
+  throw new ConfigError("idempotency", String(idempotency), "true, false, or the name of a header");
+}

@@ -12,8 +12,11 @@ import type { CallOptions, PolicyFields } from "./types.js";
 /** Fields that make a stream begin anew when it breaks. */
 export type Restarting = PolicyFields & { readonly stream: { readonly mode: "restart" } };
 
-/** What a stream's policy runs: it answers a stream of items, or a promise of one. */
-export type StreamFunction<T> = (attempt: StreamAttempt<T>) => Streamable<T> | PromiseLike<Streamable<T>>;
+/**
+ * What a stream's policy runs: it answers a stream of items, or a promise of one. Who looks at what was delivered says of
+ * what type it is: `(attempt: StreamAttempt<Chunk>) => ...`.
+ */
+export type StreamFunction<T, D = unknown> = (attempt: StreamAttempt<D>) => Streamable<T> | PromiseLike<Streamable<T>>;
 
 /**
  * The items of a stream that is tried again until its first content is there. `for await` it, once.
@@ -120,7 +123,17 @@ export function retryStream<T>(
   options?: CallOptions,
 ): RetryStream<T>;
 export function retryStream<T>(
-  fn: StreamFunction<T>,
+  fn: StreamFunction<T, T>,
+  policy: Restarting,
+  options?: CallOptions,
+): RetryStream<T | Discard>;
+export function retryStream<T>(
+  fn: StreamFunction<T, T>,
+  policy?: Bound | PolicyFields,
+  options?: CallOptions,
+): RetryStream<T>;
+export function retryStream<T>(
+  fn: StreamFunction<T, T>,
   policy?: Bound | PolicyFields,
   options?: CallOptions,
 ): RetryStream<T> {
@@ -130,7 +143,7 @@ export function retryStream<T>(
 }
 
 /** @internal A stream that has not begun. */
-export function streamOf<T>(owner: Bound, fn: StreamFunction<T>, bytes = false, whole = false): RetryStream<T> {
+export function streamOf<T>(owner: Bound, fn: StreamFunction<T, T>, bytes = false, whole = false): RetryStream<T> {
   const mode = modeOf(owner.policy);
   return new RetryStream<T>(new Feed<T>(owner, fn as never, whole ? { ...mode, _mode: "buffered" } : mode, bytes));
 }

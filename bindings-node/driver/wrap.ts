@@ -1,7 +1,7 @@
 /** `wrap`: a client of an SDK under a policy, in one line. No SDK is imported. */
 import { currentAttempt } from "./attempt.js";
 import { ConfigError } from "./errors.js";
-import { Plan, refuseRetries } from "./plan.js";
+import { headerOf, Plan, refuseRetries } from "./plan.js";
 import { type Bound, Policy } from "./policy.js";
 import { checkedPrices } from "./prices.js";
 import { counting, Request, SENT_BY } from "./request.js";
@@ -115,13 +115,6 @@ function ownOptions(given: CallOptions): CallOptions {
     throw new ConfigError(name, "a value for all calls of a client", instead);
   }
   return given;
-}
-
-function headerOf(idempotency: unknown): string | undefined {
-  if (idempotency === undefined || idempotency === false) return undefined;
-  if (idempotency === true) return "Idempotency-Key";
-  if (typeof idempotency === "string" && idempotency) return idempotency;
-  throw new ConfigError("idempotency", String(idempotency), "true, false, or the name of a header");
 }
 
 function others(owner: Bound, sdk: string, clients: { readonly [target: string]: object }): Record<string, Client> {

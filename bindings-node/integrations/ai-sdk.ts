@@ -1,5 +1,5 @@
 /** The Vercel AI SDK: several language models as one, under a policy. */
-import { type Attempt, type Bound, ConfigError, retryStream, StreamError } from "reprieve";
+import { type Attempt, type Bound, ConfigError, headerOf, retryStream, StreamError } from "reprieve";
 import { type Chain, type ChainOptions, chainOf, counted, type PolicyLike } from "./chain.js";
 
 /** A language model of the AI SDK, of any version of its interface: `ai` 5, 6 and 7 have V2, V3 and V4. */
@@ -51,7 +51,7 @@ export function resilient<M extends LanguageModel>(
   const all = [models].flat() as unknown as Model[];
   for (const [i, model] of all.entries()) refuseOther(`models[${i}]`, model);
   const chain = chainOf(all, ({ modelId }) => modelId, policy, rest);
-  const header = idempotency === true ? "Idempotency-Key" : idempotency || undefined;
+  const header = headerOf(idempotency);
   const [first] = all as [Model];
   const made = {
     specificationVersion: first.specificationVersion,

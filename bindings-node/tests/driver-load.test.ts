@@ -11,7 +11,9 @@ import {
   RetryError,
   ready,
   retry,
+  retryStream,
   setEngine,
+  wrapFetch,
 } from "../driver/index.js";
 import { engines } from "./engines.js";
 
@@ -45,6 +47,29 @@ test("an engine that does not load: one attempt each, the caller's own errors, o
   setEngine(() => engines.wasm as never);
   await ready();
   assert((await thrown(policy.call(async () => 1))) instanceof ConfigError);
+  warned.mock.restore();
+});
+
+test("streams and requests without an engine: one attempt each, as they would be without us", async () => {
+  const warned = mock.method(console, "warn", () => {});
+  setEngine(() => {
+    throw new Error("blocked by a policy");
+  });
+  const own = new Error("own");
+  let attempts = 0;
+  const seen: unknown[] = [];
+  const stream = retryStream(async function* () {
+    attempts += 1;
+    yield "a";
+    throw own;
+  }, {});
+  await assert.rejects(async () => {
+    for await (const item of stream) seen.push(item);
+  }, own);
+  assert.deepEqual([seen, attempts], [["a"], 1]);
+  const answers = [new Response("no", { status: 503 }), new Response("yes")];
+  const fetch = wrapFetch(async () => answers.shift() as Response);
+  assert.deepEqual(await Promise.all([(await fetch()).status, (await fetch()).text()]), [503, "yes"]);
   warned.mock.restore();
 });
 

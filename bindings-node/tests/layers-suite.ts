@@ -1,7 +1,7 @@
 /** Calls inside of calls, over one engine: they add, never multiply; the inner one is bounded where the outer is seen. */
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
-import { describe, test } from "node:test";
+import { describe, mock, test } from "node:test";
 import type { Engine } from "../driver/engine.js";
 import {
   type Attempt,
@@ -240,6 +240,61 @@ export function suite(name: string): void {
         assert.equal(lines[0].outer_trace_id, outer);
         assert.equal(traceOf(error)?.receipts.length, 1);
       });
+    });
+
+    test("bytes that a wrapped fetch brings end the silence of a stream around it", async () => {
+      await visibly(() =>
+        virtual(async (clock) => {
+          let bytes: ReadableStreamDefaultController<Uint8Array> | undefined;
+          const body = new ReadableStream<Uint8Array>({
+            start(controller) {
+              bytes = controller;
+            },
+          });
+          const fetch = wrapFetch(async () => new Response(body), { ...QUICK, maxAttempts: 1 });
+          const send = (text: string): void => bytes?.enqueue(new TextEncoder().encode(text));
+          const stream = retryStream(
+            async function* () {
+              const reader = ((await fetch()).body as ReadableStream<Uint8Array>).getReader();
+              for (let part = await reader.read(); !part.done; part = await reader.read()) {
+                const text = new TextDecoder().decode(part.value);
+                if (text !== "ping") yield text;
+              }
+            },
+            { ...QUICK, maxAttempts: 1, stream: { silenceTimeout: 1000 } },
+          );
+          send("item");
+          assert.equal((await stream.next()).value, "item");
+          const waiting = stream.next();
+          for (let i = 0; i < 3; i++) {
+            await turn();
+            clock.advance(900);
+            send("ping");
+          }
+          await turn();
+          clock.advance(999);
+          await turn();
+          clock.advance(1);
+          await assert.rejects(waiting, /was silent for 1 s/);
+        }),
+      );
+    });
+
+    test("a client above that retries by itself is told of, once", async () => {
+      const warned = mock.method(console, "warn", () => {});
+      try {
+        const fetch = wrapFetch(async (_: string, __?: RequestInit) => new Response("fine"), QUICK);
+        const headers = { "x-stainless-retry-count": "1", "user-agent": `client of ${name}` };
+        for (let i = 0; i < 2; i++) await fetch("http://server/", { headers });
+        await fetch("http://server/", { headers: { "x-stainless-retry-count": "0" } });
+        assert.equal(warned.mock.callCount(), 1);
+        assert.match(
+          String(warned.mock.calls[0]?.arguments[0]),
+          /the client client of .* turn that off with maxRetries: 0/,
+        );
+      } finally {
+        warned.mock.restore();
+      }
     });
 
     test("an inner call is cancelled with its outer one, whose reason it throws", async () => {

@@ -12,7 +12,7 @@ import pytest
 from at_gateway import Drill, gateway
 from failing import at_once
 
-from reprieve import BadOutput, Failure, Policy, trace_of
+from reprieve import BadOutput, Failure, Policy, trace_of, wrap
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +129,33 @@ def test_a_request_is_prepared_for_its_target(drill: Drill) -> None:
     client = openai.OpenAI(**settings(drill))
     answer = policy.bind(prepare=prepare).call(client.chat.completions.create, messages=asked("503,ok"))
     assert (answer.model, seen) == ("gpt-backup", ["gpt-main", "gpt-backup"])
+
+
+def unretried(drill: Drill) -> dict[str, Any]:
+    return {"base_url": drill.url, "api_key": "k", "default_headers": drill.headers}
+
+
+def test_a_wrapped_client_s_arguments_are_the_request(drill: Drill) -> None:
+    seen: list[Any] = []
+    bound = at_once(max_attempts=1).bind(
+        repair={"context_length_exceeded": lambda request, _: {**request, "messages": request["messages"][-1:]}},
+        prepare=lambda request, target: {**request, "model": f"for-{target}"},
+        check=seen.append,
+    )
+    client = wrap(openai.OpenAI(**unretried(drill)), bound)
+    answer = client.chat.completions.create(model="m", messages=asked("context,ok", "a", "b"))  # type: ignore[arg-type]
+    assert (answer.model, drill.played(), seen) == ("for-primary", ["context", "ok"], [answer])
+
+
+def test_a_wrapped_client_s_stream_is_repaired(drill: Drill) -> None:
+    async def refresh(request: dict[str, Any], _: Failure) -> dict[str, Any]:
+        await asyncio.sleep(0)
+        return {**request, "extra_headers": {"authorization": "Bearer new"}}
+
+    async def main() -> str:
+        client = wrap(openai.AsyncOpenAI(**unretried(drill)), at_once().bind(repair={"auth_failed": refresh}))
+        stream = await client.chat.completions.create(model="m", messages=asked("401,ok"), stream=True)  # type: ignore[arg-type]
+        return "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
+
+    assert "all is well" in asyncio.run(main())
+    assert drill.played() == ["401", "ok"]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import openai
 import pytest
 from at_gateway import Drill, gateway
 from sdk_clients import MODEL, SDKS, Sdk
@@ -40,6 +41,20 @@ def test_an_answer_comes_as_it_is(sdk: Sdk, drill: Drill) -> None:
     client = reprieve.wrap(sdk.make(drill), QUICK)
     assert sdk.asked(client, "hello") == TEXT
     assert drill.played() == ["ok"]
+
+
+def test_an_answer_has_its_trace_and_is_what_it_would_be_without(drill: Drill) -> None:
+    plain = openai.OpenAI(base_url=f"{drill.origin}/v1", api_key="none", default_headers=drill.headers)
+    client = reprieve.wrap(plain, QUICK)
+    message: Any = {"role": "user", "content": "#[503x1,ok]"}
+    answer = client.chat.completions.create(model="gpt-5", messages=[message])
+    trace = trace_of(answer)
+    assert trace is not None
+    assert [receipt["decision"] for receipt in trace.receipts] == ["retry", "done"]
+    other = plain.chat.completions.create(model="gpt-5", messages=[message])
+    assert trace_of(other) is None
+    assert answer.model_dump().keys() == other.model_dump().keys()
+    assert "reprieve" not in repr(answer)
 
 
 @pytest.mark.parametrize("failure", ["429", "500", "503", "reset"])

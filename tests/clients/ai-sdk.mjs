@@ -198,6 +198,14 @@ export async function suite(engine) {
       assert.equal(keys[0], keys[1]);
     });
 
+    test("a URL is left to the models where all of them read it", async () => {
+      const [one, other] = opened(QUICK, {}, ["a", "b"]).models;
+      one.supportedUrls = { "image/*": [/^https:/, /^data:/], "audio/*": [/^https:/] };
+      other.supportedUrls = Promise.resolve({ "image/*": [/^https:/] });
+      assert.deepEqual(await resilient([one, other]).supportedUrls, { "image/*": [/^https:/], "audio/*": [] });
+      assert.equal(resilient(one).supportedUrls, one.supportedUrls);
+    });
+
     test("options are prepared for each model", async () => {
       const prepare = (asked, target) => ({ ...asked, maxOutputTokens: target === "a" ? 1 : 2 });
       const seen = [];
@@ -220,6 +228,7 @@ export async function suite(engine) {
         /models: 3 of them.*a model for each target/,
       );
       assert.throws(() => resilient(models, { stream: { mode: "restart" } }), /stream.mode: "restart"/);
+      assert.throws(() => resilient(models, QUICK, { idempotency: 7 }), /idempotency: 7.*name of a header/);
       assert.throws(() => resilient(models, QUICK, { scnee: "x" }), /scnee/);
     });
   });

@@ -1,4 +1,4 @@
-/** The compiler takes wrapped clients for what they were. */
+/** The compiler takes wrapped clients, streams and requests for what they were. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";

@@ -78,7 +78,7 @@ class Session:
         self._outer = current_attempt()
         self.run = self.options.run or (self._outer.run if self._outer else None)
         self._guards = owner.guards if self.options.guards or self.policy.guarded else None
-        self._recorded = recorded or self.options.sink is not None or self.run is not None
+        self._recorded = recorded or any(told is not None for told in (self.options.sink, self.options.meter, self.run))
         self._ids = self._name(started.ids if started else None)
         self.call = self._start(started)
         if self.run is not None:
@@ -275,9 +275,11 @@ class Session:
 
     def finish(self, action: Action) -> Any:
         """The end as people write it: the value, or the exception raised."""
-        if action.kind == "done":
-            return self.value
-        raise self.give_up(action)
+        if action.kind != "done":
+            raise self.give_up(action)
+        if self.options.meter is not None:
+            attach(self.value, self.trace())
+        return self.value
 
     def result(self, action: Action) -> Result[Any]:
         """The end as a value."""

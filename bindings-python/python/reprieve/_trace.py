@@ -56,7 +56,7 @@ class Trace:
 
 
 def attach(end: object, trace: Trace) -> None:
-    """Attaches a trace to an exception or a response, whatever its class does with attributes."""
+    """Attaches a trace to an exception or an answer, whatever its class does with attributes."""
     try:
         end.__dict__[_ATTRIBUTE] = trace
     except Exception:
@@ -75,7 +75,7 @@ def attached(end: object) -> Trace | None:
 
 def trace_of(end: object) -> Trace | None:
     """The trace of the call that raised this exception, looked for along its causes and in its groups; or of the call
-    of an HTTP layer that answered with this response.
+    of a wrapped client or an HTTP layer that gave this answer.
 
     >>> from reprieve import Policy, trace_of
     >>> def fails():

@@ -55,7 +55,8 @@ def wrap(
 
     The retries of the new client's SDK are off. What derives from it (`with_options`, `copy`, `with_raw_response`,
     ...) is wrapped as well, and refuses `max_retries`, except for 0, which means one attempt. An attempt hands its
-    time to the client as timeouts, which only ever get shorter. The two clients share their connections.
+    time to the client as timeouts, which only ever get shorter. The two clients share their connections. `trace_of`
+    has the trace of an answer, and of the exception where there is none.
 
     Raises `ConfigError` for a client that is not known or already wrapped, and for an SDK out of range.
 
