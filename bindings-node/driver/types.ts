@@ -160,7 +160,7 @@ export interface ShedFields {
   belowPriority?: number | undefined;
 }
 
-/** When a slow attempt is joined by another beside it, and by how many (1). */
+/** When a slow attempt is joined by another beside it, and by how many (1). Streams go on without; `wrapFetch` takes none. */
 export interface HedgeFields {
   after: Duration;
   max?: number | undefined;

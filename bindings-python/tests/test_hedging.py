@@ -502,6 +502,43 @@ def test_requests_are_prepared_and_answers_checked_in_each() -> None:
     ]
 
 
+def test_an_answer_that_is_being_checked_is_not_its_siblings() -> None:
+    """What fails while another's answer is checked has not failed in a check."""
+
+    async def main() -> Any:
+        slow, checking = Slow({2: "second"}), asyncio.Event()
+
+        async def fails_meanwhile() -> Any:
+            await checking.wait()
+            return KeyError("not an answer's")
+
+        async def check(value: str) -> None:
+            checking.set()
+            await asyncio.sleep(4 * SOON)
+            raise ValueError("no answer")
+
+        slow.ends[1] = fails_meanwhile
+        return await hedging(max_attempts=1).bind(check=check).execute(slow)
+
+    result = run(main)
+    kinds = [(r["attempt"], r["kind"], r["decision"]) for r in result.trace.receipts]
+    assert kinds == [(1, "unknown", "pending"), (2, "invalid_output", "stop")]
+
+
+def test_under_trio_no_attempt_is_joined() -> None:
+    trio = pytest.importorskip("trio")
+
+    async def slow() -> str:
+        await trio.sleep(4 * SOON)
+        return "late"
+
+    async def main() -> Any:
+        return await hedging().execute(slow)
+
+    result = trio.run(main)
+    assert (result.value, result.attempts) == ("late", 1)
+
+
 def test_events_say_that_it_is_a_hedge() -> None:
     events: list[Any] = []
 

@@ -182,9 +182,9 @@ class StreamSession(Session):
         if not self._is_end(error):
             return self._failing(error)
         try:
-            answer, check = self._whole(), self.options.check
-            if check is not None:
-                self._answer = answer
+            answer, check, attempt = self._whole(), self.options.check, self._attempt
+            if check is not None and attempt is not None:
+                attempt.answer = answer
                 await checked_async(check, answer)
         except Exception as fault:
             return self._failing(fault)

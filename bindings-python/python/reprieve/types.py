@@ -241,8 +241,8 @@ class _Delayed(TypedDict):
 
 
 class HedgeFields(_Delayed, total=False):
-    """When a slow attempt is joined by another beside it, and by how many (1). For coroutines under asyncio: a plain
-    function is never joined."""
+    """When a slow attempt is joined by another beside it, and by how many (1). For coroutines under asyncio, each
+    attempt in a task of its own; plain functions, streams, the HTTP layers and trio go on without."""
 
     max: int
 

@@ -22,7 +22,7 @@ from aiohttp.base_protocol import BaseProtocol
 
 from .. import _aio
 from .._trace import attach, attached
-from ._http import MAX_KEPT, Exchange, Held, Layer, StatusFailure, attempt_here, is_timeout
+from ._http import MAX_KEPT, Exchange, Held, Layer, StatusFailure, is_timeout
 
 if TYPE_CHECKING:
     from .._policy import Bound
@@ -140,9 +140,8 @@ async def _read(layer: Layer, exchange: Exchange, response: Any) -> Any:
     """The response with as much of its body read as the attempt has to see; raises a failing status."""
     if response.status < 200:  # a WebSocket: there is no body
         return response
-    failing = response.status >= 400
-    held, enough = Held(layer.to_read(response.status, response.headers), attempt_here()), False
-    exchange.in_body = not failing
+    held = layer.held(exchange.method, response.status, response.headers, plain=True)
+    enough, exchange.in_body = False, response.status < 400
     try:
         while not enough and (chunk := await response.content.readany()):
             enough = held.take(chunk) and not response.content.at_eof()
@@ -150,9 +149,11 @@ async def _read(layer: Layer, exchange: Exchange, response: Any) -> Any:
         response.close()
         raise
     _put_back(response, held.whole, enough)
+    fault = held.fault(more=enough)
+    failing = response.status >= 400 or fault is not None
     exchange.opened(response, failing, enough)
     if failing:
-        raise StatusFailure(response, response.status, response.headers.items(), held.whole)
+        raise StatusFailure(response, response.status, response.headers.items(), held.whole, fault)
     if enough:
         exchange.delivered = 1
         _guard(response, exchange)
