@@ -3,7 +3,10 @@
 
 use reprieve::guard::{Answer, Grant, Permit, Refusal, RefusedBy, Settle, Usage, Verdict};
 use reprieve::trace::Masks;
-use reprieve::{Action, Call, Evidence, Failure, Kind, Misuse, Outcome, Policy, Restore, Span, StopReason};
+use reprieve::{
+    Action, Call, Category, Evidence, Failure, Kind, KindSet, Misuse, Outcome, Policy, Restore, RetryReason, Span,
+    Step, StopReason,
+};
 use serde_json::Value;
 
 const NOW: Span = Span::from_secs(1);
@@ -249,4 +252,54 @@ fn a_restored_call_is_bounded_where_it_goes_on() {
     let (mut restored, _) = Call::restore(&snapshot, Span::from_secs(100), 0, options).unwrap();
     let step = restored.begin(Span::from_secs(102)).unwrap();
     assert!(matches!(step.action, Action::Attempt { timeout, .. } if timeout == Span::from_secs(1)), "{step:?}");
+}
+
+fn is_repair(step: &Step) -> bool {
+    matches!(step.action, Action::Retry { after: Span::ZERO, reason: RetryReason::Repair, .. })
+}
+
+/// While a kind can be repaired another attempt may follow; in all there may still be no more.
+#[test]
+fn no_attempt_is_the_last_before_its_repair() {
+    let repairs = KindSet::of(&[Kind::AuthFailed]);
+    let mut call = Call::new(policy(r#"{"max_attempts": 1}"#), 7).repairing(repairs);
+    let _ = call.begin(NOW).unwrap();
+    assert!(!call.is_last());
+    assert!(is_repair(&call.on_outcome(NOW, 1, failed(Kind::AuthFailed)).unwrap()));
+    let _ = call.begin(NOW).unwrap();
+    assert!(call.is_last());
+    assert_eq!((call.attempts(), call.attempts_on_target()), (2, 1));
+
+    let mut call = Call::new(policy(r#"{"max_attempts_total": 1}"#), 7).repairing(repairs);
+    let _ = call.begin(NOW).unwrap();
+    assert!(call.is_last());
+}
+
+#[test]
+fn decisions_to_stop_are_not_repaired() {
+    for kind in Kind::all().filter(|kind| kind.category() == Category::Control) {
+        let mut call = Call::new(Policy::default(), 7).repairing(Kind::all().collect());
+        let _ = call.begin(NOW).unwrap();
+        let step = call.on_outcome(NOW, 1, failed(kind)).unwrap();
+        assert!(matches!(step.action, Action::Stop(_)), "{kind}: {:?}", step.action);
+    }
+}
+
+/// A snapshot taken while the guards are asked for the repaired attempt: the repair is still the next thing to do.
+#[test]
+fn a_repair_that_has_not_begun_is_not_bought_twice() {
+    let repairs = KindSet::of(&[Kind::AuthFailed]);
+    let mut call = Call::new(Policy::default(), 7).guarded().repairing(repairs);
+    let _ = call.begin(NOW).unwrap();
+    let _ = call.on_answer(NOW, Answer::Granted(Grant::default())).unwrap();
+    let _ = call.on_outcome(NOW, 1, failed(Kind::AuthFailed)).unwrap();
+    let _ = call.on_answer(NOW, Answer::Granted(Grant::default())).unwrap();
+    let _ = call.begin(NOW).unwrap();
+    assert_eq!(call.state(), "asking");
+    let options = Restore { repairs, ..Restore::default() };
+    let (mut restored, step) = Call::restore(&call.snapshot(NOW, 0), NOW, 0, options).unwrap();
+    assert!(is_repair(&step), "{step:?}");
+    let _ = restored.begin(NOW).unwrap();
+    let step = restored.on_outcome(NOW, 2, failed(Kind::AuthFailed)).unwrap();
+    assert!(matches!(step.action, Action::Stop(stop) if stop.reason == StopReason::NotRetryable), "{step:?}");
 }
