@@ -5,7 +5,7 @@ use reprieve::guard::{Answer, Grant, Permit, Refusal, RefusedBy, Settle, Usage, 
 use reprieve::trace::Masks;
 use reprieve::{
     Action, Call, Category, Evidence, Failure, Kind, KindSet, Misuse, Outcome, Policy, Restore, RetryReason, Span,
-    Step, StopReason,
+    Step, Stop, StopReason,
 };
 use serde_json::Value;
 
@@ -301,5 +301,5 @@ fn a_repair_that_has_not_begun_is_not_bought_twice() {
     assert!(is_repair(&step), "{step:?}");
     let _ = restored.begin(NOW).unwrap();
     let step = restored.on_outcome(NOW, 2, failed(Kind::AuthFailed)).unwrap();
-    assert!(matches!(step.action, Action::Stop(stop) if stop.reason == StopReason::NotRetryable), "{step:?}");
+    assert!(matches!(step.action, Action::Stop(Stop { reason: StopReason::NotRetryable, .. })), "{step:?}");
 }
