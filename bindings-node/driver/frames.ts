@@ -88,13 +88,14 @@ export function faultIn(item: unknown, opening: readonly unknown[]): StreamError
   return read(item) === "error" ? errorOf(item) : undefined;
 }
 
-/** Whether the last of these say that the answer is whole; an error where they say that it failed. */
+/** Whether what follows the last content says that the answer is whole; an error where it says that it failed. */
 export function isFinished(items: readonly unknown[]): boolean | StreamError {
   let finished = false;
-  for (const item of items.slice(-LAST)) {
+  for (const item of items.slice(-LAST).reverse()) {
     const said = read(item);
     if (said === "error") return errorOf(item);
     finished ||= said.endsWith("end");
+    if (said.startsWith("content")) break;
   }
   return finished;
 }

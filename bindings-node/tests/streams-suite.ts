@@ -254,6 +254,13 @@ export function suite(name: string): void {
       assert.equal(traceOf(error)?.receipts[0]?.kind, "stream_interrupted");
     });
 
+    test("of two answers beside each other, the end of one is not the end of both", async () => {
+      const end = { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
+      const said = { choices: [{ index: 1, delta: { content: "and" } }] };
+      const { error } = await play([[said, end, said]]);
+      assert.equal(error.code, "eof_without_finish");
+    });
+
     test("an end without content is no answer", async () => {
       const end = { choices: [{ delta: {}, finish_reason: "stop" }] };
       const { error } = await play([[end]], { maxAttempts: 2 });

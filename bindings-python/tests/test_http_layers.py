@@ -272,6 +272,43 @@ class TestResponseBodies:
         assert (seen.error, seen.end) == (None, ("cancelled", "cancelled"))
 
 
+@pytest.mark.parametrize("name", [name for name in CLIENTS if name != "requests"])  # which sees the first byte alone
+class TestEvents:
+    """A model's stream of events: until its first content nothing has been delivered."""
+
+    @pytest.mark.parametrize("broken", ["sse-error=0", "sse-cut=0", "sse-eof=0", "sse-void"])
+    def test_what_fails_before_the_first_content_is_asked_for_again(
+        self, client: Client, drill: Drill, broken: str
+    ) -> None:
+        seen = client(ask(drill, f"{broken},ok", sse=True), at_once())
+        assert (seen.error, seen.end) == (None, ("success", None))
+        assert seen.body.endswith(b"data: [DONE]\n\n")
+        assert seen.body.count(b"[DONE]") == 1
+        assert drill.played() == [broken, "ok"]
+
+    def test_the_last_one_is_the_users_to_read(self, client: Client, drill: Drill) -> None:
+        seen = client(ask(drill, "sse-error=0", sse=True), at_once())
+        assert (seen.status, seen.error, seen.end) == (200, None, ("failure", "attempts_exhausted"))
+        assert b'"error"' in seen.body
+        assert len(drill.visits()) == 3
+
+    def test_what_fails_later_is_the_users_as_well(self, client: Client, drill: Drill) -> None:
+        seen = client(ask(drill, "sse-error=2", sse=True), at_once())
+        assert b'"error"' in seen.body
+        assert len(drill.visits()) == 1
+
+    def test_buffered_sees_all_of_it(self, client: Client, drill: Drill) -> None:
+        seen = client(ask(drill, "sse-error=2,sse-eof=3,ok", sse=True), at_once(stream={"mode": "buffered"}))
+        assert (seen.error, seen.end) == (None, ("success", None))
+        assert b'"error"' not in seen.body
+        assert drill.played() == ["sse-error=2", "sse-eof=3", "ok"]
+
+    def test_the_first_content_comes_when_it_arrives(self, name: str, client: Client, drill: Drill) -> None:
+        held = 0 if name == "aiohttp" else 1  # a piece of its own, where pieces are kept
+        seen = client(ask(drill, "sse-stall=1", sse=True, most=1 + held), at_once())
+        assert b"The" in seen.body
+
+
 class TestTime:
     def test_an_attempt_is_over_at_its_timeout(self, client: Client, drill: Drill) -> None:
         seen = client(ask(drill, "slow=3000,ok"), at_once(attempt_timeout=0.3))

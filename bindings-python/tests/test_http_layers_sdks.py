@@ -87,6 +87,17 @@ class TestOpenAI:
         assert trace.ended is not None
         assert (trace.ended["outcome"], len(drill.visits())) == ("success", 2)
 
+    def test_a_stream_that_fails_before_its_first_content(self, drill: Drill) -> None:
+        with openai.OpenAI(base_url=drill.url, **settings(drill, plain())) as client:
+            asked = messages("sse-error=0,sse-cut=0,ok")
+            stream = client.chat.completions.create(model="m", messages=asked, stream=True)
+            text = "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices)
+            assert text.startswith("The gateway answers")
+            assert drill.played() == ["sse-error=0", "sse-cut=0", "ok"]
+            with pytest.raises(openai.APIError):
+                list(client.chat.completions.create(model="m", messages=messages("sse-error=0"), stream=True))
+        assert len(drill.visits()) == 6
+
     def test_async(self, drill: Drill) -> None:
         async def main() -> str:
             async with openai.AsyncOpenAI(base_url=drill.url, **settings(drill, asynchronous())) as client:

@@ -405,6 +405,41 @@ def test_a_subclass_that_retries_by_itself_is_reported(drill: Drill) -> None:
     assert len(drill.visits()) == 6
 
 
+class AsyncStubborn(httpx2.AsyncBaseTransport):
+    """The same, awaited."""
+
+    def __init__(self, times: int) -> None:
+        self.inner, self.times = httpx2.AsyncHTTPTransport(), times
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await self.inner.handle_async_request(request)
+        for _ in range(self.times):
+            if response.status_code < 500:
+                break
+            await response.aread()
+            response = await self.inner.handle_async_request(request)
+        return response
+
+
+@pytest.mark.parametrize("name", ["openai async", "anthropic", "anthropic async", "genai", "genai async"])
+def test_hidden_retries_of_every_client_are_reported(drill: Drill, name: str) -> None:
+    awaited = SDKS[name].awaited
+    http: Any = httpx2.AsyncClient(transport=AsyncStubborn(1)) if awaited else httpx2.Client(transport=Stubborn(1))
+    field = "http_client" if "genai" not in name else "httpx_async_client" if awaited else "httpx_client"
+    client = reprieve.wrap(SDKS[name].make(drill, **{field: http}), QUICK)
+    with pytest.warns(RuntimeWarning, match="made 1 retries of its own"):
+        assert SDKS[name].asked(client, "#[500x3]") == TEXT
+    assert len(drill.visits()) == 4
+
+
+def test_redirects_are_no_retries(drill: Drill) -> None:
+    client = reprieve.wrap(SDKS["openai"].make(drill), QUICK)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ask(client, "#[redirect,ok]").choices[0].message.content == TEXT
+    assert drill.played() == ["redirect", "ok"]
+
+
 def test_a_client_that_does_not_retry_is_not_accused(drill: Drill) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)

@@ -11,6 +11,12 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
+import fastapi
+import httpx
+import httpx2
+import langgraph.types
+import requests
 from typing_extensions import assert_type
 
 from reprieve import (
@@ -34,6 +40,12 @@ from reprieve import (
     trace_of,
     wrap,
 )
+from reprieve.integrations import fastapi as fastapi_integration
+from reprieve.integrations.aiohttp import RetryMiddleware
+from reprieve.integrations.httpx import AsyncRetryTransport, RetryTransport
+from reprieve.integrations.httpx2 import RetryTransport as RetryTransport2
+from reprieve.integrations.langgraph import retry_policy
+from reprieve.integrations.requests import RetryAdapter
 from reprieve.types import Kind, PolicyFields, StopReason
 
 if TYPE_CHECKING:
@@ -312,6 +324,27 @@ async def consumes() -> None:
         assert_type(items.trace, Trace | None)
     async with policy.stream(plainly_later, "?") as later:
         assert_type([item async for item in later], list[int])
+
+
+# --- layers ----------------------------------------------------------------------------------------------------------
+
+assert_type(RetryTransport("interactive").handle_request(httpx.Request("GET", "http://x")), httpx.Response)
+httpx.Client(transport=RetryTransport(policy.bind(scene="x"), httpx.HTTPTransport(), methods=["POST"], max_body=1))
+httpx.AsyncClient(transport=AsyncRetryTransport(policy, idempotency_header="Idempotency-Key"))
+RetryTransport("no such preset")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+RetryTransport(policy, httpx.AsyncHTTPTransport())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+httpx2.Client(transport=RetryTransport2(policy))
+requests.Session().mount("https://", RetryAdapter(policy, methods=("POST",)))
+
+
+async def layered() -> None:
+    async with aiohttp.ClientSession(middlewares=(RetryMiddleware(policy),)) as session:
+        assert_type(trace_of(await session.get("http://x")), Trace | None)
+
+
+fastapi_integration.install(fastapi.FastAPI(), {"shed": 429})
+fastapi_integration.install(fastapi.FastAPI(), {"she": 429})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
+assert_type(retry_policy(policy), langgraph.types.RetryPolicy)
 
 
 # --- clients keep their types ----------------------------------------------------------------------------------------

@@ -5,7 +5,10 @@ use reprieve::guard::{
     self, Answer, Asks, Grant, Guards, Permit, Purpose, Refusal, RefusedBy, Run, RunConfig, Settle, Usage, Verdict,
 };
 use reprieve::trace::Masks;
-use reprieve::{Action, Call, Evidence, Failure, Kind, Misuse, Outcome, Policy, Restore, Span, StopReason};
+use reprieve::{
+    Action, Call, Category, Evidence, Failure, Kind, KindSet, Misuse, Outcome, Policy, Restore, RetryReason, Span,
+    Step, Stop, StopReason,
+};
 use serde_json::Value;
 
 const NOW: Span = Span::from_secs(1);
@@ -310,4 +313,53 @@ fn a_hedge_that_the_run_refuses_costs_nothing() {
         assert_eq!(matches!(answer, Answer::Granted(grant) if grant.run && grant.retry_cost == 14), most == 1);
         assert_eq!(guards.budget(&policy, 0, Span::ZERO), Some(left));
     }
+
+fn is_repair(step: &Step) -> bool {
+    matches!(step.action, Action::Retry { after: Span::ZERO, reason: RetryReason::Repair, .. })
+}
+
+/// While a kind can be repaired another attempt may follow; in all there may still be no more.
+#[test]
+fn no_attempt_is_the_last_before_its_repair() {
+    let repairs = KindSet::of(&[Kind::AuthFailed]);
+    let mut call = Call::new(policy(r#"{"max_attempts": 1}"#), 7).repairing(repairs);
+    let _ = call.begin(NOW).unwrap();
+    assert!(!call.is_last());
+    assert!(is_repair(&call.on_outcome(NOW, 1, failed(Kind::AuthFailed)).unwrap()));
+    let _ = call.begin(NOW).unwrap();
+    assert!(call.is_last());
+    assert_eq!((call.attempts(), call.attempts_on_target()), (2, 1));
+
+    let mut call = Call::new(policy(r#"{"max_attempts_total": 1}"#), 7).repairing(repairs);
+    let _ = call.begin(NOW).unwrap();
+    assert!(call.is_last());
+}
+
+#[test]
+fn decisions_to_stop_are_not_repaired() {
+    for kind in Kind::all().filter(|kind| kind.category() == Category::Control) {
+        let mut call = Call::new(Policy::default(), 7).repairing(Kind::all().collect());
+        let _ = call.begin(NOW).unwrap();
+        let step = call.on_outcome(NOW, 1, failed(kind)).unwrap();
+        assert!(matches!(step.action, Action::Stop(_)), "{kind}: {:?}", step.action);
+    }
+}
+
+/// A snapshot taken while the guards are asked for the repaired attempt: the repair is still the next thing to do.
+#[test]
+fn a_repair_that_has_not_begun_is_not_bought_twice() {
+    let repairs = KindSet::of(&[Kind::AuthFailed]);
+    let mut call = Call::new(Policy::default(), 7).guarded().repairing(repairs);
+    let _ = call.begin(NOW).unwrap();
+    let _ = call.on_answer(NOW, Answer::Granted(Grant::default())).unwrap();
+    let _ = call.on_outcome(NOW, 1, failed(Kind::AuthFailed)).unwrap();
+    let _ = call.on_answer(NOW, Answer::Granted(Grant::default())).unwrap();
+    let _ = call.begin(NOW).unwrap();
+    assert_eq!(call.state(), "asking");
+    let options = Restore { repairs, ..Restore::default() };
+    let (mut restored, step) = Call::restore(&call.snapshot(NOW, 0), NOW, 0, options).unwrap();
+    assert!(is_repair(&step), "{step:?}");
+    let _ = restored.begin(NOW).unwrap();
+    let step = restored.on_outcome(NOW, 2, failed(Kind::AuthFailed)).unwrap();
+    assert!(matches!(step.action, Action::Stop(Stop { reason: StopReason::NotRetryable, .. })), "{step:?}");
 }

@@ -175,6 +175,9 @@ class ClientCall:
         if name.endswith("send_request_headers.started"):
             request = info.get("request")
             self.sent((getattr(request, "method", None), str(getattr(request, "url", None))))
+        elif name.endswith("receive_response_headers.complete"):
+            if _leads_on(info.get("return_value")):
+                self._sent.clear()
         elif name.endswith("retry.started"):
             self._reconnects += 1
 
@@ -199,6 +202,15 @@ def heard_async(call: ClientCall, others: Callable[..., Any] | None) -> Callable
             await others(name, info)
 
     return trace
+
+
+def _leads_on(answer: Any) -> bool:
+    """Whether an answer (version, status, ...) asks for another request: a redirect, or a challenge to authenticate."""
+    try:
+        status = answer[1]
+    except (TypeError, IndexError):
+        return False
+    return status in (401, 407) or status in range(300, 400)
 
 
 def _here() -> Attempt:

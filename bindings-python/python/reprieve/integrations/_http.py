@@ -14,12 +14,13 @@ from typing import Any, NamedTuple, cast
 from .. import _hidden, _native
 from .._clock import clock
 from .._current import Attempt, current_attempt
-from .._errors import AttemptTimeout, CallCancelled, ConfigError
+from .._errors import AttemptTimeout, CallCancelled, ConfigError, StreamError
 from .._native import Action, Failure
 from .._policy import Bound, Policy
 from .._reading import MAX_BODY
 from .._session import Session
 from .._trace import Trace, attach
+from ._events import Events
 
 #: Methods that may be sent again whatever became of the first try (RFC 9110).
 IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "QUERY"})
@@ -37,9 +38,18 @@ class StatusFailure(Exception):
     """An attempt's response had a failing status. What `classify`, `retry_if` and `backoff` of a layer are given:
     `response` is the client's own, `status_code` and `body` (decoded, at most 1 MiB) are what it said."""
 
-    def __init__(self, response: Any, status: int, headers: Iterable[tuple[str, str]], body: bytes | None) -> None:
-        super().__init__(f"the response has status {status}")
+    def __init__(
+        self,
+        response: Any,
+        status: int,
+        headers: Iterable[tuple[str, str]],
+        body: bytes | None,
+        fault: StreamError | None = None,
+    ) -> None:
+        super().__init__(str(fault or f"the response has status {status}"))
         self.response = response
+        #: What is wrong with a stream of events under a status that says success.
+        self.fault = fault
         self.status_code = status
         self.headers = list(headers)
         self.body = body
@@ -54,7 +64,7 @@ class Exchange(Session):
 
     def __init__(self, owner: Bound, method: str) -> None:
         super().__init__(owner, recorded=True)
-        self._method = method
+        self.method = method
         #: The response of the attempt before, which is still to be closed: it failed, or `check` has refused it.
         self.unclosed: Any = None
         #: The latest response was fine: what goes wrong from here on, goes wrong in its body.
@@ -169,13 +179,25 @@ class Exchange(Session):
 
     def _evidence_of(self, error: Exception) -> dict[str, Any]:
         evidence = super()._evidence_of(error)
+        if isinstance(error, StatusFailure) and error.fault is not None:
+            return {**fault_evidence(error.fault), "wall_now_ms": evidence["wall_now_ms"]}
         return {**evidence, "in_stream": True} if self.in_body else evidence
 
     def _note(self, action: Action, trace: Trace, failure: Failure | None) -> str:
         note = super()._note(action, trace, failure)
         if action.reason == "unsafe_to_repeat":
-            note += f"; to have a {self._method} sent again, name it in `methods`, or send an Idempotency-Key"
+            note += f"; to have a {self.method} sent again, name it in `methods`, or send an Idempotency-Key"
         return note
+
+
+def fault_evidence(fault: StreamError) -> dict[str, Any]:
+    """What the core is told of a stream of events that failed."""
+    evidence: dict[str, Any] = {"status": 200, "message": str(fault), "in_stream": fault.code != "empty_answer"}
+    if fault.event is not None:
+        evidence["body"] = fault.event
+    if fault.code is not None:
+        evidence["provider_code"] = fault.code
+    return evidence
 
 
 def _ends(tail: bytes) -> bool:
@@ -243,6 +265,13 @@ class Layer:
         short = length.isascii() and length.isdigit() and int(length) <= self.max_body
         return None if short else 0
 
+    def held(self, method: str, status: int, headers: Mapping[str, Any], *, plain: bool) -> Held:
+        """For what is read of a response within its attempt. `plain`: its bytes are not compressed."""
+        events = None
+        if plain and status < 400 and str(headers.get("content-type") or "").startswith("text/event-stream"):
+            events = Events(subscribed=method.upper() == "GET")
+        return Held(self.to_read(status, headers), attempt_here(), events)
+
     def too_long(self, method: str, url: object) -> ConfigError:
         """For a body that can be sent once, and is too long to be kept."""
         return ConfigError(
@@ -266,10 +295,11 @@ class RetryLayer:
 
 
 class Held:
-    """A body as far as it was read: at most so many bytes, and of a response not past the end of its attempt."""
+    """A body as far as it was read: at most so many bytes, and of a response not past the end of its attempt. Of a
+    model's events that is up to the first content."""
 
-    def __init__(self, most: int | None, attempt: Attempt | None = None) -> None:
-        self._most, self._attempt = most, attempt
+    def __init__(self, most: int | None, attempt: Attempt | None = None, events: Events | None = None) -> None:
+        self._most, self._attempt, self._events = most, attempt, events
         self._size = 0
         self.chunks: list[bytes] = []
 
@@ -278,7 +308,16 @@ class Held:
         self.chunks.append(chunk)
         self._size += len(chunk)
         late = self._attempt is not None and self._attempt.time_left <= 0
+        if self._events is not None:
+            known = self._events.read(chunk)
+            return self._events.fault is not None or (self._most is not None and (known or late))
         return self._most is not None and (late or self._size > self._most)
+
+    def fault(self, *, more: bool) -> StreamError | None:
+        """What is wrong with a stream of events, of which there is more to come or not."""
+        if self._events is not None and not more:
+            self._events.end()
+        return self._events.fault if self._events is not None else None
 
     @property
     def whole(self) -> bytes:

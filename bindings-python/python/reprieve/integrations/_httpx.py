@@ -162,7 +162,7 @@ class _Sent:
 
 def _read(names: Names, layer: Layer, exchange: Exchange, response: Any) -> Any:
     """The response with as much of its body read as the attempt has to see."""
-    held, chunks = Held(layer.to_read(response.status_code, response.headers), attempt_here()), iter(response.stream)
+    held, chunks = _held(layer, exchange, response), iter(response.stream)
     exchange.in_body = response.status_code < 400
     try:
         enough = any(held.take(chunk) for chunk in chunks if chunk)
@@ -175,7 +175,7 @@ def _read(names: Names, layer: Layer, exchange: Exchange, response: Any) -> Any:
 
 
 async def _read_async(names: Names, layer: Layer, exchange: Exchange, response: Any) -> Any:
-    held, chunks = Held(layer.to_read(response.status_code, response.headers), attempt_here()), aiter(response.stream)
+    held, chunks = _held(layer, exchange, response), aiter(response.stream)
     exchange.in_body = response.status_code < 400
     enough = False
     try:
@@ -191,11 +191,17 @@ async def _read_async(names: Names, layer: Layer, exchange: Exchange, response: 
     return _taken(names, exchange, response, held, enough, names.received_async, chunks)
 
 
+def _held(layer: Layer, exchange: Exchange, response: Any) -> Held:
+    headers = response.headers
+    return layer.held(exchange.method, response.status_code, headers, plain="content-encoding" not in headers)
+
+
 def _taken(
     names: Names, exchange: Exchange, response: Any, held: Held, enough: bool, received: type, chunks: Any
 ) -> Any:
     """Puts what was read back in front of what is yet to come, and tells a failing status."""
-    failing = response.status_code >= 400
+    fault = held.fault(more=enough)
+    failing = response.status_code >= 400 or fault is not None
     exchange.opened(response, failing, enough)
     if enough:
         response.stream = received(held.chunks, chunks, response.stream, exchange)
@@ -203,7 +209,8 @@ def _taken(
         response.stream = names.module.ByteStream(held.whole)
     if failing:
         headers = response.headers.multi_items()
-        raise StatusFailure(response, response.status_code, headers, _decoded(names, response, held.whole))
+        body = None if fault else _decoded(names, response, held.whole)
+        raise StatusFailure(response, response.status_code, headers, body, fault)
     return response
 
 

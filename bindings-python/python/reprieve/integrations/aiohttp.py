@@ -2,9 +2,9 @@
 
 >>> import aiohttp
 >>> from reprieve import Policy
->>> from reprieve.integrations.aiohttp import retry_middleware
+>>> from reprieve.integrations.aiohttp import RetryMiddleware
 >>> async def main() -> None:
-...     retrying = retry_middleware(Policy(max_attempts=4, total_timeout=20))
+...     retrying = RetryMiddleware(Policy(max_attempts=4, total_timeout=20))
 ...     async with aiohttp.ClientSession(middlewares=(retrying,)) as session:
 ...         await session.get("http://127.0.0.1:1")
 """
@@ -22,25 +22,18 @@ from aiohttp.base_protocol import BaseProtocol
 
 from .. import _aio
 from .._trace import attach, attached
-from ._http import MAX_KEPT, Exchange, Held, Layer, StatusFailure, attempt_here, is_timeout
+from ._http import MAX_KEPT, Exchange, Held, Layer, StatusFailure, is_timeout
 
 if TYPE_CHECKING:
     from .._policy import Bound
     from ..types import PresetName
 
-__all__ = ["StatusFailure", "retry_middleware"]
+__all__ = ["RetryMiddleware", "StatusFailure"]
 
 Handler = Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]
-Middleware = Callable[[aiohttp.ClientRequest, Handler], Awaitable[aiohttp.ClientResponse]]
 
 
-def retry_middleware(
-    policy: Bound | PresetName,
-    *,
-    methods: Iterable[str] = (),
-    idempotency_header: str | None = None,
-    max_body: int = MAX_KEPT,
-) -> Middleware:
+class RetryMiddleware:
     """A middleware that sends requests under a policy. Put it first, so that what others do is done for each attempt.
 
     What holds for `reprieve.integrations.httpx.RetryTransport` holds here: a failing status is a failure of the
@@ -54,22 +47,30 @@ def retry_middleware(
     - aiohttp repeats an idempotent request by itself once when a connection breaks, middleware and all. Here it does
       not: that would double every attempt.
     """
-    layer = Layer(policy, methods, idempotency_header, max_body)
-    #: What a request has given up with, by what aiohttp keeps when it repeats one.
-    gave_up: WeakKeyDictionary[Any, Exception] = WeakKeyDictionary()
 
-    async def middleware(request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
+    def __init__(
+        self,
+        policy: Bound | PresetName,
+        *,
+        methods: Iterable[str] = (),
+        idempotency_header: str | None = None,
+        max_body: int = MAX_KEPT,
+    ) -> None:
+        self._layer = Layer(policy, methods, idempotency_header, max_body)
+        #: What a request has given up with, by what aiohttp keeps when it repeats one.
+        self._gave_up: WeakKeyDictionary[Any, Exception] = WeakKeyDictionary()
+
+    async def __call__(self, request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
+        """Sends the request, as often as the policy says."""
         timer = getattr(request, "_timer", None)
-        if timer in gave_up:
-            raise gave_up[timer]
+        if timer in self._gave_up:
+            raise self._gave_up[timer]
         try:
-            return await _send(layer, request, handler)
+            return await _send(self._layer, request, handler)
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
             if timer is not None:
-                gave_up[timer] = error
+                self._gave_up[timer] = error
             raise
-
-    return middleware
 
 
 async def _send(layer: Layer, request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
@@ -140,9 +141,8 @@ async def _read(layer: Layer, exchange: Exchange, response: Any) -> Any:
     """The response with as much of its body read as the attempt has to see; raises a failing status."""
     if response.status < 200:  # a WebSocket: there is no body
         return response
-    failing = response.status >= 400
-    held, enough = Held(layer.to_read(response.status, response.headers), attempt_here()), False
-    exchange.in_body = not failing
+    held = layer.held(exchange.method, response.status, response.headers, plain=True)
+    enough, exchange.in_body = False, response.status < 400
     try:
         while not enough and (chunk := await response.content.readany()):
             enough = held.take(chunk) and not response.content.at_eof()
@@ -150,9 +150,11 @@ async def _read(layer: Layer, exchange: Exchange, response: Any) -> Any:
         response.close()
         raise
     _put_back(response, held.whole, enough)
+    fault = held.fault(more=enough)
+    failing = response.status >= 400 or fault is not None
     exchange.opened(response, failing, enough)
     if failing:
-        raise StatusFailure(response, response.status, response.headers.items(), held.whole)
+        raise StatusFailure(response, response.status, response.headers.items(), held.whole, fault)
     if enough:
         exchange.delivered = 1
         _guard(response, exchange)

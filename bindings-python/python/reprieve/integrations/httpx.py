@@ -43,8 +43,9 @@ class RetryTransport(RetryLayer, httpx.BaseTransport):
     - A body that can be sent once is kept, up to `max_body` bytes (1 MiB); a longer one raises `ConfigError` before
       anything is sent.
     - A body that announces its length, up to the same limit, is read before the attempt counts, and sent for anew when
-      it breaks; of any other the first bytes are, and where `stream.mode` is `buffered`, all of it. One that breaks
-      later ends its call with `already_delivered` and the client's own exception.
+      it breaks; of any other the first bytes are, of a model's stream of events everything before the first content,
+      and where `stream.mode` is `buffered`, all of it. One that breaks later ends its call with `already_delivered` and
+      the client's own exception.
     - The functions of a call are given the client's own objects: `check` the response (whose body it reads with
       `response.read()`), `prepare` and `repair` the request as `{"request": request}`, to change it or to answer with
       another. A policy with several targets needs a `prepare`, which sends a request to its target.

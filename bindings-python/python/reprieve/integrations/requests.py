@@ -49,7 +49,7 @@ class RetryAdapter(RetryLayer, requests.adapters.BaseAdapter):
     are only lowered; each redirect is a request of its own. What differs:
 
     - Without `stream=True` the body is read before the attempt counts, whatever its length, and sent for anew when it
-      breaks. With it, only the first byte is waited for.
+      breaks. With it, only the first byte is waited for, of a model's stream of events as well.
     - A timeout of requests bounds one wait for bytes, and nothing can interrupt it: an attempt may take longer than its
       timeout, by as much as the server goes on sending.
 
