@@ -313,6 +313,7 @@ fn a_hedge_that_the_run_refuses_costs_nothing() {
         assert_eq!(matches!(answer, Answer::Granted(grant) if grant.run && grant.retry_cost == 14), most == 1);
         assert_eq!(guards.budget(&policy, 0, Span::ZERO), Some(left));
     }
+}
 
 fn is_repair(step: &Step) -> bool {
     matches!(step.action, Action::Retry { after: Span::ZERO, reason: RetryReason::Repair, .. })
