@@ -136,7 +136,7 @@ def _ask_aiohttp(ask: Ask, policy: Any, **layer: Any) -> Seen:
     async def run() -> Seen:
         seen = Seen()
         connector, total = aiohttp.TCPConnector(limit=1), None if ask.timeout is None else 4 * ask.timeout
-        retrying = for_aiohttp.retry_middleware(policy, **layer)
+        retrying = for_aiohttp.RetryMiddleware(policy, **layer)
         timeout = aiohttp.ClientTimeout(total=total)
         async with aiohttp.ClientSession(connector=connector, middlewares=(retrying,), timeout=timeout) as session:
             content = _async(ask.content)

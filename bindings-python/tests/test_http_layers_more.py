@@ -25,7 +25,7 @@ from failing import at_once, still
 
 import reprieve
 from reprieve import Policy, testing, trace_of
-from reprieve.integrations.aiohttp import retry_middleware
+from reprieve.integrations.aiohttp import RetryMiddleware
 from reprieve.integrations.httpx import AsyncRetryTransport, RetryTransport
 from reprieve.integrations.requests import RetryAdapter
 
@@ -207,7 +207,7 @@ def _get_requests(policy: Any, url: str, headers: dict[str, str]) -> Callable[[]
 def _get_aiohttp(policy: Any, url: str, headers: dict[str, str]) -> Callable[[], Any]:
     async def main() -> None:
         async with (
-            aiohttp.ClientSession(middlewares=(retry_middleware(policy),), raise_for_status=True) as session,
+            aiohttp.ClientSession(middlewares=(RetryMiddleware(policy),), raise_for_status=True) as session,
             session.get(url, headers=headers) as response,
         ):
             await response.read()
@@ -265,7 +265,7 @@ class TestCancellation:
     def test_the_time_of_aiohttp_bounds_all_attempts(self, drill: Drill) -> None:
         async def main() -> None:
             timeout = aiohttp.ClientTimeout(total=0.5)
-            retrying = retry_middleware(at_once(max_attempts=9))
+            retrying = RetryMiddleware(at_once(max_attempts=9))
             async with aiohttp.ClientSession(middlewares=(retrying,), timeout=timeout) as session:
                 await session.get(address(drill, "retry-ms=200,retry-ms=200,retry-ms=200,ok"), headers=drill.headers)
 
@@ -292,7 +292,7 @@ class TestCancellation:
             port = runner.addresses[0][1]
             try:
                 async with (
-                    aiohttp.ClientSession(middlewares=(retry_middleware(at_once()),)) as session,
+                    aiohttp.ClientSession(middlewares=(RetryMiddleware(at_once()),)) as session,
                     session.ws_connect(f"http://127.0.0.1:{port}/") as socket,
                 ):
                     await socket.send_str("hello")
@@ -327,7 +327,7 @@ class TestRecords:
 
     def test_a_response_that_nobody_closes(self, drill: Drill, caplog: pytest.LogCaptureFixture) -> None:
         async def main() -> None:
-            async with aiohttp.ClientSession(middlewares=(retry_middleware(at_once()),)) as session:
+            async with aiohttp.ClientSession(middlewares=(RetryMiddleware(at_once()),)) as session:
                 await session.get(address(drill, "sse-slow=200", sse=True), headers=drill.headers)
                 gc.collect()
 
@@ -418,7 +418,7 @@ class TestFunctionsOfTheCall:
         assert session.get(address(drill, "401,ok"), headers=drill.headers).status_code == 200
 
         async def main() -> int:
-            retrying = retry_middleware(at_once().bind(repair={"auth_failed": renew}, check=lambda r: r.status == 200))
+            retrying = RetryMiddleware(at_once().bind(repair={"auth_failed": renew}, check=lambda r: r.status == 200))
             async with (
                 aiohttp.ClientSession(middlewares=(retrying,)) as session,
                 session.get(address(drill, "401,401,ok"), headers=drill.headers) as first,

@@ -41,7 +41,7 @@ from reprieve import (
     wrap,
 )
 from reprieve.integrations import fastapi as fastapi_integration
-from reprieve.integrations.aiohttp import retry_middleware
+from reprieve.integrations.aiohttp import RetryMiddleware
 from reprieve.integrations.httpx import AsyncRetryTransport, RetryTransport
 from reprieve.integrations.httpx2 import RetryTransport as RetryTransport2
 from reprieve.integrations.langchain import Resilient, ResilientChatModel, resilient
@@ -341,7 +341,7 @@ requests.Session().mount("https://", RetryAdapter(policy, methods=("POST",)))
 
 
 async def layered() -> None:
-    async with aiohttp.ClientSession(middlewares=(retry_middleware(policy),)) as session:
+    async with aiohttp.ClientSession(middlewares=(RetryMiddleware(policy),)) as session:
         assert_type(trace_of(await session.get("http://x")), Trace | None)
 
 

@@ -35,7 +35,7 @@ const FAILURES = [
 
 /** Each asks once: it answers the text, or throws. */
 const CLIENTS = {
-  openai(url, headers, policy) {
+  "openai for npm"(url, headers, policy) {
     const plain = new OpenAI({ apiKey: "none", baseURL: `${url}/v1`, defaultHeaders: headers });
     const client = policy ? wrap(plain, policy) : plain;
     return async (content, stream) => {

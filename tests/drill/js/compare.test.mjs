@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { TESTS } from "../../js/paths.mjs";
 
-const CLIENTS = ["openai", "@anthropic-ai/sdk", "fetch", "AI SDK"];
+const CLIENTS = ["openai for npm", "@anthropic-ai/sdk", "fetch", "AI SDK"];
 /** By failure: what every client makes under its policy, and what each makes bare. */
 const REQUESTS = {
   "wrong key": [1, [1, 1, 1, 1]],

@@ -2,9 +2,9 @@
 
 >>> import aiohttp
 >>> from reprieve import Policy
->>> from reprieve.integrations.aiohttp import retry_middleware
+>>> from reprieve.integrations.aiohttp import RetryMiddleware
 >>> async def main() -> None:
-...     retrying = retry_middleware(Policy(max_attempts=4, total_timeout=20))
+...     retrying = RetryMiddleware(Policy(max_attempts=4, total_timeout=20))
 ...     async with aiohttp.ClientSession(middlewares=(retrying,)) as session:
 ...         await session.get("http://127.0.0.1:1")
 """
@@ -28,19 +28,12 @@ if TYPE_CHECKING:
     from .._policy import Bound
     from ..types import PresetName
 
-__all__ = ["StatusFailure", "retry_middleware"]
+__all__ = ["RetryMiddleware", "StatusFailure"]
 
 Handler = Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]]
-Middleware = Callable[[aiohttp.ClientRequest, Handler], Awaitable[aiohttp.ClientResponse]]
 
 
-def retry_middleware(
-    policy: Bound | PresetName,
-    *,
-    methods: Iterable[str] = (),
-    idempotency_header: str | None = None,
-    max_body: int = MAX_KEPT,
-) -> Middleware:
+class RetryMiddleware:
     """A middleware that sends requests under a policy. Put it first, so that what others do is done for each attempt.
 
     What holds for `reprieve.integrations.httpx.RetryTransport` holds here: a failing status is a failure of the
@@ -54,22 +47,30 @@ def retry_middleware(
     - aiohttp repeats an idempotent request by itself once when a connection breaks, middleware and all. Here it does
       not: that would double every attempt.
     """
-    layer = Layer(policy, methods, idempotency_header, max_body)
-    #: What a request has given up with, by what aiohttp keeps when it repeats one.
-    gave_up: WeakKeyDictionary[Any, Exception] = WeakKeyDictionary()
 
-    async def middleware(request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
+    def __init__(
+        self,
+        policy: Bound | PresetName,
+        *,
+        methods: Iterable[str] = (),
+        idempotency_header: str | None = None,
+        max_body: int = MAX_KEPT,
+    ) -> None:
+        self._layer = Layer(policy, methods, idempotency_header, max_body)
+        #: What a request has given up with, by what aiohttp keeps when it repeats one.
+        self._gave_up: WeakKeyDictionary[Any, Exception] = WeakKeyDictionary()
+
+    async def __call__(self, request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
+        """Sends the request, as often as the policy says."""
         timer = getattr(request, "_timer", None)
-        if timer in gave_up:
-            raise gave_up[timer]
+        if timer in self._gave_up:
+            raise self._gave_up[timer]
         try:
-            return await _send(layer, request, handler)
+            return await _send(self._layer, request, handler)
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
             if timer is not None:
-                gave_up[timer] = error
+                self._gave_up[timer] = error
             raise
-
-    return middleware
 
 
 async def _send(layer: Layer, request: aiohttp.ClientRequest, handler: Handler) -> aiohttp.ClientResponse:
