@@ -17,6 +17,8 @@ SCRIPTS := $(OUT)/identity/scripts.jsonl
 HASHES := $(OUT)/identity/hashes
 # Node and Chromium have their part where Node 20 or later is.
 HAVE_NODE := $(shell node -e 'process.exit(+(parseInt(process.versions.node) < 20))' 2>/dev/null && echo yes)
+# LiteLLM would fetch its table of prices when it is imported.
+export LITELLM_LOCAL_MODEL_COST_MAP := True
 BENCHES := $(wildcard $(PACKAGE)/benches/*.py)
 NATIVE := $(shell find core/src $(PACKAGE)/src -name '*.rs') Cargo.toml Cargo.lock core/Cargo.toml $(PACKAGE)/Cargo.toml
 

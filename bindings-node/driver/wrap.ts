@@ -7,6 +7,7 @@ import { checkedPrices } from "./prices.js";
 import { counting, Request, SENT_BY } from "./request.js";
 import { policyOf } from "./retry.js";
 import { type Client, isChosen, quiet, type RequestOptions, sdkOf } from "./sdk.js";
+import { modeOf } from "./stream.js";
 import type { CallOptions, PolicyFields, PresetName, Prices } from "./types.js";
 
 /** What `wrap` takes beside a policy: the options of its calls, and what clients need. */
@@ -101,7 +102,7 @@ function refuseWrapped(field: string, client: object): void {
 }
 
 function refuseMode(policy: Policy): void {
-  const { mode } = (policy.toJSON().stream ?? {}) as { mode?: string };
+  const { _mode: mode } = modeOf(policy);
   if (mode !== "restart" && mode !== "resume") return;
   const allowed =
     '"before_first_item" or "buffered" for a wrapped client, whose streams keep their type; use retryStream';
@@ -121,7 +122,7 @@ function others(owner: Bound, sdk: string, clients: { readonly [target: string]:
   const out: Record<string, Client> = {};
   for (const [target, client] of Object.entries(clients)) {
     const field = `clients.${target}`;
-    const { targets } = owner.policy;
+    const targets = owner.policy._loads() ? owner.policy.targets : [target];
     if (!targets.includes(target)) throw new ConfigError(field, "a client", `a target of the policy: ${targets}`);
     refuseWrapped(field, client);
     const found = sdkOf(client);

@@ -3,6 +3,7 @@ import {
   Bound,
   type CallOptions,
   ConfigError,
+  engineFault,
   metered,
   Policy,
   type PolicyFields,
@@ -38,6 +39,8 @@ export function chainOf<M>(
 ): Chain<M> {
   const { prices, ...rest } = options;
   const owner = withTargets(boundOf(policy), models.map(nameOf)).bind(rest);
+  // Without an engine a call makes one attempt: at the first.
+  if (engineFault()) return { owner, models, prices, of: () => models[0] as M };
   const { mode } = owner.policy.toJSON().stream as { mode?: string };
   if (mode === "restart" || mode === "resume") {
     const allowed = '"before_first_item" or "buffered": what a model streams keeps its type; use retryStream';
@@ -68,8 +71,9 @@ export function boundOf(policy: PolicyLike | undefined): Bound {
 }
 
 function withTargets(owner: Bound, names: readonly string[]): Bound {
-  const { targets } = owner.policy;
   if (names.length === 0) throw new ConfigError("models", "an empty list", "a model, or a list of them");
+  if (engineFault()) return owner;
+  const { targets } = owner.policy;
   if (targets.length === names.length) return owner;
   if (targets.length > 1) {
     const allowed = `a model for each target of the policy (${targets}), or a policy without targets`;

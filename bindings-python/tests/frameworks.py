@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "true"  # LiteLLM would fetch its prices when it is imported
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # LiteLLM would fetch its prices when it is imported
 os.environ["LANGSMITH_TRACING"] = "false"
 
 import agents

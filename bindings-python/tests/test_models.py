@@ -187,5 +187,6 @@ def test_a_policy_names_as_many_targets_as_there_are_models(drill: Drill) -> Non
         frameworks.resilient_chat(drill, policy, 2)
     with pytest.raises(ValueError, match="trace_id: a value for all calls of a model is not allowed"):
         frameworks.resilient_chat(drill, policy.bind(trace_id="a" * 32), 3)
+    assert frameworks.for_litellm.resilient({"max_attempts": 2}).targets == ["primary"]
     with pytest.raises(ValueError, match="policy: 7 is not allowed"):
         frameworks.resilient_chat(drill, 7)  # type: ignore[arg-type]

@@ -44,6 +44,7 @@ from reprieve.integrations import fastapi as fastapi_integration
 from reprieve.integrations.aiohttp import RetryMiddleware
 from reprieve.integrations.httpx import AsyncRetryTransport, RetryTransport
 from reprieve.integrations.httpx2 import RetryTransport as RetryTransport2
+from reprieve.integrations.langchain import Resilient, ResilientChatModel, resilient
 from reprieve.integrations.langgraph import retry_policy
 from reprieve.integrations.requests import RetryAdapter
 from reprieve.types import Kind, PolicyFields, StopReason
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 
     import anthropic
     import openai
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import Runnable
     from openai.types.chat import ChatCompletion
 
 policy = Policy()
@@ -360,3 +363,13 @@ def clients(client: openai.OpenAI, other: anthropic.AsyncAnthropic) -> None:
     wrap(client, {"max_atempts": 2})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     wrap(client, policy, prices={"gpt-5": {"input": 1.25}})  # type: ignore[typeddict-item]  # pyright: ignore[reportArgumentType]
     wrap(client, policy, scenes="chat")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+# --- frameworks ------------------------------------------------------------------------------------------------------
+
+
+def frameworks(model: BaseChatModel, chain: Runnable[str, str]) -> None:
+    assert_type(resilient(model, "llm", fallbacks=[model]), ResilientChatModel)
+    assert_type(resilient(chain, {"max_attempts": 2}), Resilient)
+    resilient(model, {"max_atempts": 2})  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    resilient(model, 7)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -1,7 +1,9 @@
 //! What a call shows of itself between its steps: state, counts, whether an attempt is the last, receipts and lines.
 //! The vectors compare actions; these are what drivers hand on to users.
 
-use reprieve::guard::{Answer, Grant, Permit, Refusal, RefusedBy, Settle, Usage, Verdict};
+use reprieve::guard::{
+    self, Answer, Asks, Grant, Guards, Permit, Purpose, Refusal, RefusedBy, Run, RunConfig, Settle, Usage, Verdict,
+};
 use reprieve::trace::Masks;
 use reprieve::{
     Action, Call, Category, Evidence, Failure, Kind, KindSet, Misuse, Outcome, Policy, Restore, RetryReason, Span,
@@ -252,6 +254,65 @@ fn a_restored_call_is_bounded_where_it_goes_on() {
     let (mut restored, _) = Call::restore(&snapshot, Span::from_secs(100), 0, options).unwrap();
     let step = restored.begin(Span::from_secs(102)).unwrap();
     assert!(matches!(step.action, Action::Attempt { timeout, .. } if timeout == Span::from_secs(1)), "{step:?}");
+}
+
+fn hedging() -> Policy {
+    Policy::from_json(r#"{"hedge": {"after": "300ms"}, "total_timeout": "1s", "retry_budget": {"capacity": 100}}"#)
+        .unwrap()
+}
+
+/// An attempt in flight, and the question whether another may join it.
+fn asking_to_hedge() -> Call {
+    let mut call = Call::new(hedging(), 7).guarded();
+    let _ask = call.begin(Span::ZERO).unwrap();
+    let _attempt = call.on_answer(Span::ZERO, Answer::Granted(Grant::default())).unwrap();
+    let asked = call.hedge(Span::from_millis(300)).action;
+    assert!(matches!(&asked, Action::Ask(asks) if asks.purpose == Purpose::Hedge), "{asked:?}");
+    call
+}
+
+#[test]
+fn while_a_hedge_is_asked_for_nothing_else_is_decided() {
+    let now = Span::from_millis(300);
+    let mut call = asking_to_hedge();
+    assert_eq!(call.state(), "asking");
+    assert!(call.begin(now).is_err());
+    assert!(call.on_outcome(now, 1, Outcome::success()).is_err(), "its answer comes first");
+    assert!(matches!(call.hedge(now).action, Action::Ignored));
+    let joined = call.on_answer(now, Answer::Granted(Grant::default())).unwrap().action;
+    assert!(matches!(joined, Action::Attempt { number: 2, .. }), "{joined:?}");
+    assert!(call.on_answer(now, Answer::Granted(Grant::default())).is_err(), "it was answered");
+}
+
+/// What was granted too late is given back, and the attempt in flight goes on.
+#[test]
+fn a_hedge_that_is_granted_too_late_is_given_back() {
+    let now = Span::from_millis(300);
+    let mut cancelled = asking_to_hedge();
+    assert!(matches!(cancelled.cancel(now).action, Action::Pending));
+    let mut answered = asking_to_hedge();
+    assert!(matches!(answered.first_item(now, 1).action, Action::Pending));
+    for (mut call, at) in [(cancelled, now), (answered, now), (asking_to_hedge(), Span::from_secs(1))] {
+        let grant = Grant { retry_cost: 14, run: true, ..Grant::default() };
+        let step = call.on_answer(at, Answer::Granted(grant)).unwrap();
+        assert!(matches!(step.action, Action::Pending), "{step:?}");
+        assert_eq!(step.settles, [Settle::Return { target: 0, cost: 14 }, Settle::NotStarted]);
+        assert!(matches!(call.on_outcome(at, 1, Outcome::success()).unwrap().action, Action::Done));
+    }
+}
+
+/// All or nothing: what the run refuses, the retry budget is not charged for.
+#[test]
+fn a_hedge_that_the_run_refuses_costs_nothing() {
+    let policy = hedging();
+    let asks = Asks { policy: policy.clone(), target: 0, purpose: Purpose::Hedge };
+    let mut guards = Guards::new();
+    for (most, left) in [(0, 100), (1, 86)] {
+        let mut run = Run::new(RunConfig { attempts: Some(most), ..RunConfig::default() });
+        let answer = guard::answer(Span::ZERO, Some(&mut guards), Some(&mut run), &asks);
+        assert_eq!(matches!(answer, Answer::Granted(grant) if grant.run && grant.retry_cost == 14), most == 1);
+        assert_eq!(guards.budget(&policy, 0, Span::ZERO), Some(left));
+    }
 }
 
 fn is_repair(step: &Step) -> bool {

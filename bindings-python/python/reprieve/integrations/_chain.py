@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from .._current import current_attempt
 from .._errors import ConfigError
 from .._policy import Bound, Policy
 
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from ..types import PolicyFields
+
 T = TypeVar("T")
+#: A policy, one with options bound, the name of a preset, or the fields of a policy.
+Rules: TypeAlias = "Bound | str | PolicyFields"
 
 
 def chain(policy: object, models: int, changed: str) -> Bound:
@@ -21,9 +28,7 @@ def chain(policy: object, models: int, changed: str) -> Bound:
     A policy of one target gets the targets that it lacks: `backup`, `backup_2` and so on. One that names more has to
     name as many as there are models.
     """
-    bound = Policy.preset(policy) if isinstance(policy, str) else policy
-    if not isinstance(bound, Bound):
-        raise ConfigError("policy", repr(policy), "a Policy, a bound one, or the name of a preset")
+    bound = _bound(policy)
     for name in ("trace_id", "idempotency_key"):
         if getattr(bound._options, name) is not None:
             raise ConfigError(name, "a value for all calls of a model", "nothing here: each call has one of its own")
@@ -37,6 +42,17 @@ def chain(policy: object, models: int, changed: str) -> Bound:
     added = ["backup", *(f"backup_{n}" for n in range(2, models))]
     longer = bound.policy.replace(targets=[{"id": target} for target in (*targets, *added)])
     return Bound(longer, options)
+
+
+def _bound(policy: object) -> Bound:
+    if isinstance(policy, Bound):
+        return policy
+    if isinstance(policy, str):
+        return Policy.preset(policy)
+    if isinstance(policy, Mapping):
+        return Policy(**cast("PolicyFields", policy))
+    allowed = "a Policy, a bound one, the name of a preset, or the fields of a policy"
+    raise ConfigError("policy", repr(policy), allowed)
 
 
 def off(package: str, *what: str) -> str:

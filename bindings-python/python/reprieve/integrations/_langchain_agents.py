@@ -14,8 +14,7 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.types import Command
 
 from .. import _aio, _driver
-from .._policy import Bound, Policy
-from ._chain import chain, of_target, off
+from ._chain import Rules, chain, of_target, off
 from ._langchain_quiet import quiet
 from ._langchain_tokens import counted
 
@@ -38,10 +37,10 @@ class ResilientMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def __init__(
         self,
-        policy: Policy | Bound | str,
+        policy: Rules,
         *,
         fallbacks: Sequence[BaseChatModel] = (),
-        tools: Policy | Bound | str | None = None,
+        tools: Rules | None = None,
     ) -> None:
         super().__init__()
         self._policy = chain(policy, 1 + len(fallbacks), off("langchain", "the retries of its models"))

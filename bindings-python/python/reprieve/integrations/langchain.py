@@ -33,9 +33,9 @@ from pydantic import ConfigDict
 from .. import _aio, _driver
 from .._current import current_attempt
 from .._errors import ConfigError
-from .._policy import Bound, Policy
+from .._policy import Bound
 from .._stream_items import READERS, Reader
-from ._chain import chain, of_target, off
+from ._chain import Rules, chain, of_target, off
 from ._langchain_agents import ResilientMiddleware
 from ._langchain_quiet import quiet
 from ._langchain_tokens import counted
@@ -45,16 +45,16 @@ __all__ = ["Resilient", "ResilientChatModel", "ResilientMiddleware", "resilient"
 
 @overload
 def resilient(
-    runnable: BaseChatModel, policy: Policy | Bound | str, *, fallbacks: Sequence[BaseChatModel] = ()
+    runnable: BaseChatModel, policy: Rules, *, fallbacks: Sequence[BaseChatModel] = ()
 ) -> ResilientChatModel: ...
 @overload
 def resilient(
-    runnable: Runnable[Any, Any], policy: Policy | Bound | str, *, fallbacks: Sequence[Runnable[Any, Any]] = ()
+    runnable: Runnable[Any, Any], policy: Rules, *, fallbacks: Sequence[Runnable[Any, Any]] = ()
 ) -> Resilient: ...
 def resilient(
-    runnable: Runnable[Any, Any], policy: Policy | Bound | str, *, fallbacks: Sequence[Runnable[Any, Any]] = ()
+    runnable: Runnable[Any, Any], policy: Rules, *, fallbacks: Sequence[Runnable[Any, Any]] = ()
 ) -> Runnable[Any, Any]:
-    """The runnable under this policy, a bound one or the preset of this name.
+    """The runnable under this policy: a `Policy`, one with options bound, the name of a preset, or the fields of one.
 
     It is the first target; the fallbacks are the others, in order. Invoking, batches and streams are retried alike, a
     stream until its first content. Chat models stay chat models: `bind_tools` and `with_structured_output` of the

@@ -14,16 +14,13 @@ with the policy's. The model of the call is the first target, the fallbacks are 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import litellm
 
 from .._current import current_attempt
 from .._errors import ConfigError
-from ._chain import chain, of_target, off, refuse_retries
-
-if TYPE_CHECKING:
-    from .._policy import Bound, Policy
+from ._chain import Rules, chain, of_target, off, refuse_retries
 
 #: LiteLLM's own ways to try again, as arguments of a call and as settings of the module.
 RETRIES = ("num_retries", "max_retries", "retry_policy", "fallbacks", "context_window_fallback_dict")
@@ -56,8 +53,9 @@ OF_MODEL = frozenset(
 )
 
 
-def resilient(policy: Policy | Bound | str, *, fallbacks: Sequence[str | Mapping[str, Any]] = ()) -> LiteLLM:
-    """LiteLLM's completions under this policy, a bound one or the preset of this name.
+def resilient(policy: Rules, *, fallbacks: Sequence[str | Mapping[str, Any]] = ()) -> LiteLLM:
+    """LiteLLM's completions under this policy: a `Policy`, one with options bound, the name of a preset, or the fields
+    of one.
 
     A fallback is the name of a model, or the arguments that it needs, `model` among them. It gets the arguments of
     the call but for those that say where the first model is and who asks: a key never goes to another provider.
@@ -70,7 +68,7 @@ def resilient(policy: Policy | Bound | str, *, fallbacks: Sequence[str | Mapping
 class LiteLLM:
     """`completion` and `acompletion` under a policy; made by `resilient`."""
 
-    def __init__(self, policy: Policy | Bound | str, fallbacks: Sequence[str | Mapping[str, Any]] = ()) -> None:
+    def __init__(self, policy: Rules, fallbacks: Sequence[str | Mapping[str, Any]] = ()) -> None:
         self._fallbacks = [_arguments(fallback) for fallback in fallbacks]
         self._bound = chain(policy, 1 + len(self._fallbacks), off("litellm", "num_retries", "max_retries"))
 

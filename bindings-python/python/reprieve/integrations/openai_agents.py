@@ -25,8 +25,7 @@ from agents.retry import ModelRetryAdvice, ModelRetryAdviceRequest
 
 from .. import _aio
 from .._errors import ConfigError
-from .._policy import Bound, Policy
-from ._chain import chain, of_target, off, refuse_redelivery, refuse_retries
+from ._chain import Rules, chain, of_target, off, refuse_redelivery, refuse_retries
 
 __all__ = ["ResilientModel", "ResilientProvider"]
 
@@ -36,7 +35,8 @@ ARGUMENTS = ("system_instructions", "input", "model_settings", "tools", "output_
 
 
 class ResilientModel(Model):
-    """A model that asks its models, in order, under a policy, a bound one or the preset of this name.
+    """A model that asks its models, in order, under a policy: a `Policy`, one with options bound, the name of a preset,
+    or the fields of one.
 
     Streams are retried until their first content; see `Policy`, field `stream`. Each attempt is a span of its own in
     the SDK's traces.
@@ -48,7 +48,7 @@ class ResilientModel(Model):
     ```
     """
 
-    def __init__(self, models: Model | Sequence[Model], policy: Policy | Bound | str) -> None:
+    def __init__(self, models: Model | Sequence[Model], policy: Rules) -> None:
         self.models = [models] if isinstance(models, Model) else list(models)
         for model in self.models:
             if isinstance(model, ResilientModel):
@@ -92,7 +92,7 @@ class ResilientProvider(ModelProvider):
 
     def __init__(
         self,
-        policy: Policy | Bound | str,
+        policy: Rules,
         *,
         provider: ModelProvider | None = None,
         fallbacks: Sequence[str | Model] = (),

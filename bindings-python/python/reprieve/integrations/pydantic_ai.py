@@ -38,9 +38,8 @@ from pydantic_ai.settings import ModelSettings
 
 from .. import _aio
 from .._errors import ConfigError
-from .._policy import Bound, Policy
 from .._stream_items import READERS, Reader
-from ._chain import chain, of_target, off, refuse_redelivery, refuse_retries
+from ._chain import Rules, chain, of_target, off, refuse_redelivery, refuse_retries
 
 __all__ = ["ResilientModel"]
 
@@ -51,7 +50,8 @@ Event = ModelResponseStreamEvent | dict[str, dict[str, int]]
 
 
 class ResilientModel(WrapperModel):
-    """A model that asks its models, in order, under a policy, a bound one or the preset of this name.
+    """A model that asks its models, in order, under a policy: a `Policy`, one with options bound, the name of a preset,
+    or the fields of one.
 
     A model is one of pydantic-ai's, or its name. Streams are retried until their first content. Giving up raises
     pydantic-ai's own exception of the last attempt, with a trace attached (`reprieve.trace_of`), and no group. The
@@ -61,7 +61,7 @@ class ResilientModel(WrapperModel):
     asked for as well.
     """
 
-    def __init__(self, models: Model | str | Sequence[Model | str], policy: Policy | Bound | str) -> None:
+    def __init__(self, models: Model | str | Sequence[Model | str], policy: Rules) -> None:
         given = [models] if isinstance(models, (Model, str)) else models
         self.models = [infer_model(model) for model in given]
         for model in self.models:
