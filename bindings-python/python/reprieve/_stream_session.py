@@ -10,6 +10,7 @@ from . import _native
 from ._clock import clock
 from ._current import Attempt, Facts
 from ._errors import AttemptTimeout, StreamError
+from ._evidence import chain_of
 from ._request import Broken, checked_async
 from ._session import Session
 from ._stream_items import Reading, body_of
@@ -97,6 +98,8 @@ class StreamSession(Session):
         self.reading = Reading()
         #: The driver interrupts an attempt whose timer runs out; else it is the transport that notices.
         self._interrupted = interrupted
+        #: What the transport was told, and the words for it.
+        self._late: tuple[AttemptTimeout, str] | None = None
         #: How many items were delivered before this attempt.
         self._before = 0
         #: What is still to be delivered when the call has ended.
@@ -233,7 +236,14 @@ class StreamSession(Session):
     def _failing(self, fault: Exception) -> Action:
         if isinstance(fault, Broken):
             return self.broken(fault)
-        return self.stalled(fault.words) if isinstance(fault, Stalled) else self.failed(fault)
+        words = fault.words if isinstance(fault, Stalled) else self._told_in(fault)
+        return self.failed(fault) if words is None else self.stalled(words)
+
+    def _told_in(self, fault: Exception) -> str | None:
+        """What a transport was told, if this came of it: a client makes an error of its own of that."""
+        if self._late is None or self._late[0] not in chain_of(fault):
+            return None
+        return self._late[1]
 
     def _done(self) -> Action:
         held = self._held
@@ -251,7 +261,9 @@ class StreamSession(Session):
         """A plain function's stream cannot be interrupted: its transport is told when it is too late."""
         attempt = self._attempt
         if not self._interrupted and isinstance(attempt, StreamAttempt) and (words := attempt.timers.overdue):
-            raise AttemptTimeout(f"attempt {self.call.attempts} {words}", attempts=self.call.attempts)
+            late = AttemptTimeout(f"attempt {self.call.attempts} {words}", attempts=self.call.attempts)
+            self._late = late, words
+            raise late
 
     def _evidence_of(self, error: Exception) -> dict[str, Any]:
         evidence = super()._evidence_of(error)

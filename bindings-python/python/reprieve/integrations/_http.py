@@ -136,11 +136,15 @@ class Exchange(Session):
         if not self.deaf and self.open and self.cancelled():
             self.left()
             raise CallCancelled(f"{self.cancel_reason}; the response was only read in part")
-        if self._outer is not None:
-            self._outer.heard()
+        self.heard()
         self.delivered += 1
         self._tail = chunk if len(chunk) >= TAIL else (self._tail + chunk)[-TAIL:]
         return chunk
+
+    def heard(self) -> None:
+        """Bytes have come: a stream around this layer is told, whose client may hide them."""
+        if self._outer is not None:
+            self._outer.heard()
 
     def left(self) -> None:
         """Whoever read the body has left before its end: clients of models do that at the last event of a stream."""
@@ -265,12 +269,12 @@ class Layer:
         short = length.isascii() and length.isdigit() and int(length) <= self.max_body
         return None if short else 0
 
-    def held(self, method: str, status: int, headers: Mapping[str, Any], *, plain: bool) -> Held:
+    def held(self, exchange: Exchange, status: int, headers: Mapping[str, Any], *, plain: bool) -> Held:
         """For what is read of a response within its attempt. `plain`: its bytes are not compressed."""
         events = None
         if plain and status < 400 and str(headers.get("content-type") or "").startswith("text/event-stream"):
-            events = Events(subscribed=method.upper() == "GET")
-        return Held(self.to_read(status, headers), attempt_here(), events)
+            events = Events(subscribed=exchange.method.upper() == "GET")
+        return Held(self.to_read(status, headers), attempt_here(), events, exchange.heard)
 
     def too_long(self, method: str, url: object) -> ConfigError:
         """For a body that can be sent once, and is too long to be kept."""
@@ -298,13 +302,21 @@ class Held:
     """A body as far as it was read: at most so many bytes, and of a response not past the end of its attempt. Of a
     model's events that is up to the first content."""
 
-    def __init__(self, most: int | None, attempt: Attempt | None = None, events: Events | None = None) -> None:
-        self._most, self._attempt, self._events = most, attempt, events
+    def __init__(
+        self,
+        most: int | None,
+        attempt: Attempt | None = None,
+        events: Events | None = None,
+        heard: Callable[[], None] | None = None,
+    ) -> None:
+        self._most, self._attempt, self._events, self._heard = most, attempt, events, heard
         self._size = 0
         self.chunks: list[bytes] = []
 
     def take(self, chunk: bytes) -> bool:
         """Keeps a chunk; whether that is enough."""
+        if self._heard is not None:
+            self._heard()
         self.chunks.append(chunk)
         self._size += len(chunk)
         late = self._attempt is not None and self._attempt.time_left <= 0

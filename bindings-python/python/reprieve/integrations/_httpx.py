@@ -199,7 +199,7 @@ async def _read_async(names: Names, layer: Layer, exchange: Exchange, response: 
 
 def _held(layer: Layer, exchange: Exchange, response: Any) -> Held:
     headers = response.headers
-    return layer.held(exchange.method, response.status_code, headers, plain="content-encoding" not in headers)
+    return layer.held(exchange, response.status_code, headers, plain="content-encoding" not in headers)
 
 
 def _taken(

@@ -141,7 +141,7 @@ async def _read(layer: Layer, exchange: Exchange, response: Any) -> Any:
     """The response with as much of its body read as the attempt has to see; raises a failing status."""
     if response.status < 200:  # a WebSocket: there is no body
         return response
-    held = layer.held(exchange.method, response.status, response.headers, plain=True)
+    held = layer.held(exchange, response.status, response.headers, plain=True)
     enough, exchange.in_body = False, response.status < 400
     try:
         while not enough and (chunk := await response.content.readany()):
