@@ -130,8 +130,11 @@ function messageOf(link: unknown): string {
 function typesOf(link: unknown): string[] {
   const names = new Set<unknown>();
   try {
-    for (let at = Object.getPrototypeOf(link); at; at = Object.getPrototypeOf(at))
+    for (let at = Object.getPrototypeOf(link); at; at = Object.getPrototypeOf(at)) {
+      // Our own go by their brand, whatever a bundler has made of their names: so the core knows them everywhere.
+      for (const brand of Object.getOwnPropertySymbols(at)) names.add(Symbol.keyFor(brand));
       names.add(get(get(at, "constructor"), "name"));
+    }
   } catch {
     // `null`, `undefined`, a proxy that refuses: no classes.
   }

@@ -8,11 +8,14 @@ import type { Engine } from "../driver/engine.js";
 import {
   type Attempt,
   AttemptTimeout,
+  BadOutput,
   Breaker,
+  BudgetExhausted,
   Call,
   CallCancelled,
   CircuitOpen,
   ConfigError,
+  CoolingDown,
   classify,
   currentAttempt,
   DeadlineExceeded,
@@ -27,6 +30,7 @@ import {
   RetryExhausted,
   Run,
   retry,
+  Shed,
   SnapshotError,
   setContext,
   setEngine,
@@ -341,6 +345,20 @@ export function suite(name: string): void {
       );
       assert(bad.failure instanceof Failure && bad.failure.retriable && bad.failure.serviceFault && !bad.failure.alert);
       assert.equal((await new Policy().execute(() => Promise.reject(undefined))).ok, false);
+    });
+
+    test("our own errors are of the kinds that they are of in every language", () => {
+      const kinds = {
+        invalid_output: BadOutput,
+        budget_exhausted: BudgetExhausted,
+        cancelled: CallCancelled,
+        circuit_open: CircuitOpen,
+        timeout: DeadlineExceeded,
+        shed: Shed,
+      };
+      for (const [kind, Ours] of Object.entries(kinds)) assert.equal(classify(new Ours("no")).kind, kind);
+      const { kind } = classify(new Error("outer", { cause: new CoolingDown("not yet") }));
+      assert.equal(kind, "circuit_open");
     });
 
     test("wrapped: the caller's own error is the cause", async () => {
