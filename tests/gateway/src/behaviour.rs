@@ -10,6 +10,8 @@ pub enum Behaviour {
     Ok,
     Status(u16),
     Slow(Duration),
+    /// Until its drill has made so many requests, this one among them.
+    Hold(usize),
     Reset,
     Quota,
     Daily,
@@ -137,6 +139,7 @@ const WORDS: &[Word] = &[
     word("ok", Takes::Nothing(B::Ok)),
     word("slow", Takes::Nothing(B::Slow(Duration::from_secs(5)))),
     word("slow=MS", Takes::Pause(B::Slow)),
+    word("hold=N", Takes::Frames(B::Hold)),
     word("reset", Takes::Nothing(B::Reset)),
     word("quota", Takes::Nothing(B::Quota)),
     word("daily", Takes::Nothing(B::Daily)),
@@ -243,6 +246,7 @@ mod tests {
         assert_eq!(read("ok"), Some((Behaviour::Ok, 1, false)));
         assert_eq!(read("slow"), Some((Behaviour::Slow(5 * second), 1, false)));
         assert_eq!(read("slow=1000"), Some((Behaviour::Slow(second), 1, false)));
+        assert_eq!(read("hold=3"), Some((Behaviour::Hold(3), 1, false)));
         assert_eq!(read("retry-after=1.0"), Some((after("1.0"), 1, true)));
         assert_eq!(read("retry-ms=250"), Some((ms("250"), 1, true)));
         assert_eq!(read("retry-date=2"), Some((Behaviour::RetryDate(2), 1, true)));
@@ -262,6 +266,7 @@ mod tests {
             "slow=",
             "slow=-1",
             "slow=600001",
+            "hold",
             "sse-cut",
             "sse-cut=",
             "sse-cut=1.5",

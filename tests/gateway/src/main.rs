@@ -22,6 +22,7 @@
 //! | `#[400]` ... `#[599]` | that status, with the provider's own error body |
 //! | `#[429x2]` | that status so many times, then `ok` |
 //! | `#[slow]`, `#[slow=MS]` | 5 s, or MS, of silence, then `ok` |
+//! | `#[hold=N]` | silence until its drill has made N requests in all, then `ok` |
 //! | `#[reset]` | the connection is reset (RST) |
 //! | `#[quota]` | no money left: 429 `insufficient_quota`, or 402 `billing_error` |
 //! | `#[daily]` | a day's allowance is used up: a 429 that says so in its message, or in a reset header |
