@@ -33,6 +33,7 @@ pub enum Behaviour {
     RetryMs(String),
     /// An answer cut short at the limit of tokens.
     Truncated,
+    SseWhole(usize),
     SseCut(usize),
     SseEof(usize),
     SseVoid,
@@ -63,7 +64,8 @@ impl Behaviour {
     pub fn needs_stream(&self) -> bool {
         matches!(
             self,
-            B::SseCut(_)
+            B::SseWhole(_)
+                | B::SseCut(_)
                 | B::SseEof(_)
                 | B::SseVoid
                 | B::SseError(_)
@@ -108,7 +110,7 @@ pub fn allowed() -> String {
 
 /// Past these a test has a typing error, not a need.
 const MOST_TIMES: u64 = 10_000;
-const MOST_FRAMES: u64 = 10_000;
+const MOST_FRAMES: u64 = 100_000;
 const LONGEST_PAUSE_MS: u64 = 600_000;
 const LONGEST_DATE_S: u64 = 1_000_000_000;
 
@@ -155,6 +157,7 @@ const WORDS: &[Word] = &[
     once("retry-date=S", Takes::Ahead(B::RetryDate)),
     once("retry-ms=N", Takes::Text(B::RetryMs)),
     word("truncated", Takes::Nothing(B::Truncated)),
+    word("sse-whole=N", Takes::Frames(B::SseWhole)),
     word("sse-cut=N", Takes::Frames(B::SseCut)),
     word("sse-eof=N", Takes::Frames(B::SseEof)),
     word("sse-void", Takes::Nothing(B::SseVoid)),
@@ -270,7 +273,7 @@ mod tests {
             "sse-cut",
             "sse-cut=",
             "sse-cut=1.5",
-            "sse-cut=10001",
+            "sse-cut=100001",
             "sse-cut=99999999999999999999",
             "retry-after",
             "retry-after=1.",

@@ -38,6 +38,7 @@
 //! | `#[retry-after=S]` | 429 with `Retry-After: S` (verbatim) once, then `ok` |
 //! | `#[retry-date=S]` | 429 with a `Retry-After` date S seconds past its `Date` once, then `ok` |
 //! | `#[retry-ms=N]` | 429 with `retry-after-ms: N` once, then `ok` |
+//! | `#[sse-whole=N]` | a whole answer of N content deltas, with no pause between them |
 //! | `#[sse-cut=N]` | N content deltas, then the connection breaks |
 //! | `#[sse-eof=N]` | N content deltas, then the body ends as if it were whole, without a finish frame |
 //! | `#[sse-void]` | a stream without any event |

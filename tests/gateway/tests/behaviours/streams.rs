@@ -157,6 +157,16 @@ fn a_slow_stream_pauses_between_deltas() {
 }
 
 #[test]
+fn a_whole_stream_has_as_many_deltas_as_are_asked_for() {
+    for (path, frames_beside) in [(OPENAI, 3), (RESPONSES, 8), (ANTHROPIC, 6)] {
+        let reply = stream(path, "whole", "#[sse-whole=3000]");
+        assert_eq!(reply.ending, Ending::Whole);
+        assert_eq!(reply.deltas().len(), 3000, "{path}");
+        assert_eq!(reply.frames().len(), 3000 + frames_beside, "{path}");
+    }
+}
+
+#[test]
 fn filtered_and_empty_streams_finish() {
     let reply = stream(OPENAI, "filtered", "#[filter]");
     let finish = reply.frames()[4].json().expect("JSON");
