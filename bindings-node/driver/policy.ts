@@ -106,7 +106,7 @@ export class Bound {
         return perform(owner, fn) as Promise<Awaited<T>>;
       }
       const attempt = new Attempt(this.policy._known(), this, fn, signal)._starts(arrive());
-      attempt._calm = this._calm;
+      if (this._calm) attempt._calm = this._calm;
       return attempt._start() as Promise<Awaited<T>>;
     } catch (error) {
       return Promise.reject(error);
@@ -174,9 +174,9 @@ export function metered(owner: Bound, _meter: Meter, signal: AbortSignal | undef
 
 function refuseOther(fn: unknown): void {
   if (typeof fn !== "function") throw new ConfigError("fn", String(fn), "a function");
-  const { [Symbol.toStringTag]: tag, name } = fn as { [Symbol.toStringTag]?: string; name?: string };
-  if (tag?.endsWith("GeneratorFunction")) {
-    throw new ConfigError("fn", `the generator function ${name}`, "a function: use retryStream");
+  const tag = (fn as { [Symbol.toStringTag]?: string })[Symbol.toStringTag];
+  if (tag === "GeneratorFunction" || tag === "AsyncGeneratorFunction") {
+    throw new ConfigError("fn", `the generator function ${fn.name}`, "a function: use retryStream");
   }
 }
 
