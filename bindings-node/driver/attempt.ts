@@ -1,4 +1,5 @@
 /** One attempt: what its function sees, and how its end reaches whoever made it, once. */
+import type { Past } from "./again.js";
 import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Calm, Run } from "./guards.js";
@@ -51,6 +52,9 @@ export class Attempt {
   private _controller: AbortController | undefined = undefined;
   /** @internal */
   _stop: (() => void) | undefined = undefined;
+  /** @internal The attempt before it, of a call without a machine; and what the machine is to be told of this one. */
+  declare _past?: Past;
+  declare _outcome?: string;
   /** @internal What fails now fails in an answer that had begun. */
   declare _inAnswer?: boolean;
   /** @internal Its request, repaired and prepared. */

@@ -1,5 +1,15 @@
 /** `Policy`: what is configured, and every way to run a function under it. */
-import { Attempt, type AttemptFunction, attemptAround, attemptOf, type Facts, type How, OK } from "./attempt.js";
+import { again } from "./again.js";
+import {
+  Attempt,
+  type AttemptFunction,
+  attemptAround,
+  attemptOf,
+  FAILED,
+  type Facts,
+  type How,
+  OK,
+} from "./attempt.js";
 import { clock } from "./clock.js";
 import type { EnginePolicy } from "./engine.js";
 import { ConfigError } from "./errors.js";
@@ -144,7 +154,9 @@ export class Bound {
 
   /** @internal How the first attempt of the happy path ended. */
   _ended(attempt: Attempt, how: How, value: unknown): unknown {
-    return how === OK && (attempt._calm?._lasts ?? true) ? value : resume(this, attempt, how, value);
+    if (how === OK && (attempt._calm?._lasts ?? true)) return value;
+    const second = how === FAILED && !this._asked && !attempt._past ? again(this, attempt, value) : undefined;
+    return second ?? resume(this, attempt, how, value);
   }
 }
 
@@ -252,7 +264,7 @@ export class Policy extends Bound {
       _target: targets[0] as string,
       _timeoutNs: native.firstTimeoutNs(),
       _connectNs: native.connectTimeoutNs() ?? undefined,
-      _isLast: native.maxAttemptsOfFirst() === 1 && targets.length === 1,
+      _isLast: native.endsWith(1),
       _guarded: native.guarded(),
       _hedged: native.hedged(),
       _nested: native.nested(),
