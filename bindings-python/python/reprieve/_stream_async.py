@@ -52,7 +52,7 @@ async def drive(call: Streamed) -> AsyncGenerator[Any, None]:
                 for item in session.commit(attempt):
                     got.append(item)
                     yield item
-                advance = run.bound_advance
+                advance, keep = run.bound_advance, session.keeping(attempt)
                 kind: object = None
                 sign: Callable[[Any], bool] | None = None
                 try:
@@ -67,7 +67,7 @@ async def drive(call: Streamed) -> AsyncGenerator[Any, None]:
                         if sign is not None and sign(item):
                             attempt.look(item)
                         asking = False
-                        got.append(item)
+                        keep(item)
                         yield item
                 except Exception as error:
                     if not asking:  # the consumer has thrown it in

@@ -3,13 +3,14 @@ its consumer leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._clock import clock
 from ._current import Attempt, Facts
+from ._delivered import LAST, Items, Recorder
 from ._errors import AttemptTimeout, StreamError
 from ._evidence import chain_of
 from ._request import Broken, checked_async
@@ -55,7 +56,7 @@ class StreamAttempt(Attempt):
     """One attempt of a stream, as `current_attempt()` shows it to its source."""
 
     def __init__(
-        self, facts: Facts, timers: Timers, delivered: Sequence[Any], got: list[Any], on_heard: Callable[[], None]
+        self, facts: Facts, timers: Timers, delivered: Items, got: Items, on_heard: Callable[[], None]
     ) -> None:
         super().__init__(facts, clock().now())
         self.timers = timers
@@ -70,6 +71,8 @@ class StreamAttempt(Attempt):
         self.is_open = False
         #: The server has answered, as far as that is known: what fails now fails amid the answer.
         self.answering = False
+        #: What can make its items again.
+        self.recorder: Recorder | None = None
         self._delivered = delivered
         self._before = len(got)
 
@@ -83,17 +86,27 @@ class StreamAttempt(Attempt):
 
     @property
     def items(self) -> list[Any]:
-        """What it has brought."""
-        return self.got[self._before :]
+        """The last ones that it has brought."""
+        return self.got.last(min(len(self.got) - self._before, LAST))
 
     @property
     def held(self) -> list[Any]:
         """What it holds back."""
         return [] if self.reading.content else self.reading.held
 
+    @property
+    def whole(self) -> list[Any]:
+        """The answer, once there is no more of it."""
+        return [*self.got, *self.held]
+
     def opened(self, source: Source) -> None:
         """Its function has answered."""
         self.is_open, self.answering, self.reading.client = True, not source.lazy, source.client
+        self.recorder = source.recorder
+
+    def end(self) -> None:
+        """Its source has no more. Raises `StreamError` where that is no whole answer."""
+        self.reading.end(self.held or self.items)
 
     def look(self, item: Any) -> None:
         """Looks at an item amid the answer. Raises where it, or the time that pings have filled, ends the attempt."""
@@ -126,13 +139,13 @@ class StreamSession(Session):
         self.limits = Limits(*self.policy.stream)
         self.buffered = self.limits.mode == "buffered"
         #: What the consumer has had, since the last `Discard`.
-        self.delivered: list[Any] = []
+        self.delivered = Items()
         #: The driver interrupts an attempt whose timer runs out; else it is the transport that notices.
         self._interrupted = interrupted
         #: What the transport was told, and the words for it.
         self._late: tuple[AttemptTimeout, str] | None = None
         #: What is still to be delivered when the call has ended.
-        self.rest: list[Any] = []
+        self.rest: Iterable[Any] = ()
         #: The attempt that is spoken of, also when it is over.
         self._latest: StreamAttempt
 
@@ -153,6 +166,11 @@ class StreamSession(Session):
             attempt.committed = now
         return attempt.reading.held
 
+    def keeping(self, attempt: StreamAttempt) -> Callable[[Any], None]:
+        """What keeps each item after the first content: as its text, where nobody needs all of them in the end."""
+        needed = self.buffered or self.options.check is not None
+        return attempt.got.keeping(None if needed else attempt.recorder)
+
     def turn_to(self, attempt: Attempt) -> None:
         assert isinstance(attempt, StreamAttempt)
         self._latest = attempt
@@ -165,7 +183,9 @@ class StreamSession(Session):
         if not self._is_end(error):
             return self._failing(error)
         try:
-            self.check(self._whole())
+            self._latest.end()
+            if self.options.check is not None:
+                self.check(self._latest.whole)
         except Exception as fault:
             return self._failing(fault)
         return self._done()
@@ -176,10 +196,10 @@ class StreamSession(Session):
         if not self._is_end(error):
             return self._failing(error)
         try:
-            answer, check = self._whole(), self.options.check
-            if check is not None:
-                attempt.answer = answer
-                await checked_async(check, answer)
+            attempt.end()
+            if self.options.check is not None:
+                attempt.answer = attempt.whole
+                await checked_async(self.options.check, attempt.answer)
         except Exception as fault:
             self.turn_to(attempt)  # others may have been spoken of meanwhile
             return self._failing(fault)
@@ -189,9 +209,9 @@ class StreamSession(Session):
     def stalled(self, words: str) -> Action:
         """A timer has run out."""
         self.hide()
-        message = f"attempt {self.call.attempts} {words}"
+        message = f"attempt {self.number} {words}"
         own = self.options.meter.timed_out() if self.options.meter else None
-        self.error = own or AttemptTimeout(message, attempts=self.call.attempts)
+        self.error = own or AttemptTimeout(message, attempts=self.number)
         return self._outcome({"failure": {"kind": "timeout", "message": message}})
 
     def left(self) -> None:
@@ -214,25 +234,19 @@ class StreamSession(Session):
         vars(self).pop("_latest", None)  # it leads back here
 
     def trace(self) -> Trace:
-        return Trace(self.call.trace_id, [*self.call.lines(), *self._hidden], tuple(self.delivered))
+        return Trace(self.call.trace_id, [*self.call.lines(), *self._hidden], self.delivered.copy())
 
     # --- inside ---
 
     def _made(self, facts: Facts) -> StreamAttempt:
         timers = Timers(self.limits, facts.timeout_ns, _native.now if self._interrupted else clock().now)
         facts = facts._replace(timeout_ns=timers.first_item)
-        got = [] if self.buffered else self.delivered
+        got = Items() if self.buffered else self.delivered
         self._latest = StreamAttempt(facts, timers, self.delivered, got, self._check)
         return self._latest
 
     def _is_end(self, error: Exception) -> bool:
         return self._latest.is_open and isinstance(error, (StopIteration, StopAsyncIteration))
-
-    def _whole(self) -> list[Any]:
-        """The answer, of which there is no more. Raises `StreamError` where it is not whole."""
-        attempt = self._latest
-        attempt.reading.end(attempt.held or attempt.items)
-        return [*attempt.got, *attempt.held]
 
     def _failing(self, fault: Exception) -> Action:
         if isinstance(fault, Broken):
