@@ -130,6 +130,32 @@ export function suite(name: string): void {
       assert.equal(asked.length, 2, "each failure is asked about once");
     });
 
+    test("a second attempt that follows at once ends at its timeout and with its call as any other", async () => {
+      const late = new Policy({ ...QUICK, attemptTimeout: 20 });
+      let why: unknown;
+      const third = await late.call((attempt) => {
+        if (attempt.number === 1) throw new Status(500);
+        if (attempt.number === 3) return attempt.number;
+        attempt.signal.onabort = () => {
+          why = attempt.signal.reason;
+        };
+        return never();
+      });
+      assert.equal(third, 3);
+      assert(why instanceof AttemptTimeout);
+
+      const caller = new AbortController();
+      const cancelled = thrown(
+        retry(({ number }) => (number === 1 ? Promise.reject(new Status(500)) : never()), QUICK, {
+          signal: caller.signal,
+        }),
+      );
+      await sleep(5);
+      caller.abort("enough");
+      assert.equal(await cancelled, "enough");
+      assert.equal(getEventListeners(caller.signal, "abort").length, 0);
+    });
+
     test("no second attempt follows where the signal has aborted meanwhile", async () => {
       const caller = new AbortController();
       let calls = 0;
