@@ -19,7 +19,8 @@ export interface Past {
 
 /** Makes the second attempt, if the machine would begin it now; the promise is of what the call comes to. */
 export function again(owner: Bound, first: Attempt, error: unknown): Promise<unknown> | undefined {
-  if (first._signal?.aborted) return undefined;
+  // Whoever looks into the call is asked about each of its attempts.
+  if (first._signal?.aborted || owner._options._meter) return undefined;
   try {
     const { policy } = owner;
     const native = policy._native;
