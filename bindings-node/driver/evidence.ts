@@ -31,6 +31,10 @@ const LARGEST = 1 << 20;
 
 /** What is known of a thrown value, as JSON for the core. */
 export function evidenceOf(error: unknown, began?: number, inAnswer?: boolean, inCheck?: boolean): string {
+  if (isBare(error) && !inAnswer && !inCheck) {
+    const message = messageOf(error);
+    if (!attached(error) && !UNREACHED.test(message) && !CUT.test(message)) return toJson(message);
+  }
   return evidenceJson({ ...factsOf(error, began, inAnswer), ...(inCheck && { in_check: true }) });
 }
 
@@ -76,7 +80,7 @@ export function evidenceJson(evidence: Record<string, unknown>): string {
 
 /** What the other side answered, as far as this link carries it. */
 function answer(link: unknown): Record<string, unknown> | undefined {
-  if (Object(link) !== link || isBare(link as object)) return undefined;
+  if (Object(link) !== link || isBare(link)) return undefined;
   const status = first(link, STATUS, (found) =>
     Number.isInteger(found) && Number(found) >= 100 && Number(found) < 600 ? found : undefined,
   );
@@ -95,9 +99,12 @@ function answer(link: unknown): Record<string, unknown> | undefined {
 }
 
 /** An `Error` with nothing but a message, as most are. */
-function isBare(link: object): boolean {
+function isBare(link: unknown): link is Error {
   try {
-    return Object.getPrototypeOf(link) === Error.prototype && Object.keys(link).length === 0;
+    const { name, code, cause, errors } = link as Record<string, unknown>;
+    const more = code ?? cause ?? errors;
+    const plain = Object.getPrototypeOf(link) === Error.prototype && name === "Error" && more === undefined;
+    return plain && Object.keys(link as object).length === 0;
   } catch {
     return false;
   }

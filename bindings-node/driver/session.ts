@@ -2,6 +2,7 @@
  * One call: the machine, the records, the ends. Nothing here decides: outcomes go into the machine, and what it
  * answers goes back to the loop.
  */
+import { catchUp } from "./again.js";
 import {
   Attempt,
   type AttemptFunction,
@@ -84,8 +85,7 @@ export class Session implements Maker {
     this._recorded = watched || !!options.sink || !!this._run;
     this._heard = watched || !!options.onEvent;
     this._request = options.request;
-    this._ids = first?._ids ?? new Ids(options.traceId, options.idempotencyKey);
-    if (options.seed !== undefined) this._ids._seed = `${options.seed}`;
+    this._ids = (first?._ids ?? new Ids(options.traceId, options.idempotencyKey))._seeded(options.seed);
     this._call = ask(() => this._made(first));
     this._run?._wakers.add(this._waker);
   }
@@ -347,7 +347,11 @@ export class Session implements Maker {
     const { Call } = engine();
     const guards = this._guards?._native;
     if (first) {
-      return Call.started(native, this._ids._seed, first._began(), how, first._calm?._of.get(policy), guards);
+      const { _past: past } = first;
+      const t0 = (past?._first ?? first)._began();
+      const call = Call.started(native, this._ids._seed, t0, how, first._calm?._of.get(policy), guards);
+      catchUp(call, past);
+      return call;
     }
     const most = clock.attempts;
     return new Call(most ? native.capped(most) : native, this._ids._seed, how, guards, this._run?._native);
@@ -376,7 +380,7 @@ export class Session implements Maker {
     const meter = this._owner._options._meter;
     const usage = answered && (meter ? meter.usage(this._value) : usageOf(this._value));
     if (ours) return toJson({ failure: { kind: "timeout", message: (value as Error).message }, usage });
-    return outcomeOf(this._owner, value, attempt, () => this._call.attemptsOnTarget(), usage);
+    return attempt._outcome ?? outcomeOf(this._owner, value, attempt, () => this._call.attemptsOnTarget(), usage);
   }
 
   /** Hands records to the sink and events to the listener. */

@@ -61,7 +61,11 @@ export function join(timed: Timed): void {
   const { _due: due } = timed;
   // Nothing is armed for it, and it keeps nothing alive.
   timed._place = due === NEVER ? NEVER : list.push(timed) - 1;
-  if (due === undefined) return;
+  if (due !== undefined) expect(timed, due);
+}
+
+/** It is due at a moment: a timer is armed for it where none is that comes as soon. */
+function expect(timed: Timed, due: number): void {
   timed._settle?.();
   if (due === NEVER) return;
   if (isApart()) {

@@ -103,6 +103,45 @@ export function suite(name: string): void {
       );
     });
 
+    test("a second attempt that follows at once is of the same call, and recorded if it fails as well", async () => {
+      const seen: Attempt[] = [];
+      const asked: unknown[] = [];
+      const policy = new Policy({ ...QUICK, maxAttempts: 2 }).bind({ retryIf: (error) => void asked.push(error) });
+      const failed = new Status(500);
+      const error = await thrown(
+        policy.call((attempt) => {
+          seen.push(attempt);
+          throw seen.length === 1 ? new Status(503) : failed;
+        }),
+      );
+      assert.equal(error, failed);
+      const [one, two] = seen as [Attempt, Attempt];
+      assert.deepEqual([two.number, two.target, two.isLast], [2, "primary", true]);
+      assert.equal(one.isLast, false);
+      assert.deepEqual([one.traceId, one.idempotencyKey], [two.traceId, two.idempotencyKey]);
+      assert.equal(traceOf(error)?.traceId, one.traceId);
+      assert.deepEqual(
+        traceOf(error)?.receipts.map(({ attempt, kind, decision }) => [attempt, kind, decision]),
+        [
+          [1, "overloaded", "retry"],
+          [2, "server_error", "stop"],
+        ],
+      );
+      assert.equal(asked.length, 2, "each failure is asked about once");
+    });
+
+    test("no second attempt follows where the signal has aborted meanwhile", async () => {
+      const caller = new AbortController();
+      let calls = 0;
+      const failing = (): never => {
+        calls += 1;
+        caller.abort("enough");
+        throw new Status(500);
+      };
+      assert.equal(await thrown(retry(failing, QUICK, { signal: caller.signal })), "enough");
+      assert.equal(calls, 1);
+    });
+
     test("throws the caller's own object, untouched, with its trace beside it", async () => {
       const error = Object.freeze(new Status(400));
       assert.equal(await thrown(retry(flaky(9, error))), error);

@@ -31,6 +31,7 @@ CHUNKS = (1_000, 20_000)
 #: So many chunks are timed together, at least: a short stream is asked for more often.
 TOGETHER = 10_000
 
+LOOP = asyncio.new_event_loop()
 CLIENTS: dict[str, tuple[Any, Any, str]] = {
     "openai": (openai.OpenAI, openai.AsyncOpenAI, "/v1"),
     "anthropic": (anthropic.Anthropic, anthropic.AsyncAnthropic, ""),
@@ -95,13 +96,13 @@ def timed(run: Callable[[], int]) -> float:
     return (time.thread_time_ns() - began) / count / 1_000
 
 
-def measure(way: Way, chunks: int, rounds: int, contenders: tuple[Any, Any], runner: Any = None) -> Cost:
+def measure(way: Way, chunks: int, rounds: int, contenders: tuple[Any, Any], *, awaits: bool) -> Cost:
     times = max(1, TOGETHER // chunks)
 
     def once(client: Any) -> float:
-        if runner is None:
+        if not awaits:
             return timed(lambda: consume(way.ask, client, chunks, times))
-        return timed(lambda: runner.run(aconsume(way.ask, client, chunks, times)))
+        return timed(lambda: LOOP.run_until_complete(aconsume(way.ask, client, chunks, times)))
 
     for client in contenders:  # what is imported and made on first use
         once(client)
@@ -113,17 +114,16 @@ def measure(way: Way, chunks: int, rounds: int, contenders: tuple[Any, Any], run
 
 def all_of(origin: str, rounds: int, names: list[str], lengths: list[int]) -> dict[str, Cost]:
     found: dict[str, Cost] = {}
-    with asyncio.Runner() as runner:
-        for name in names:
-            way = WAYS[name]
-            plain, awaited, path = CLIENTS[way.sdk]
-            for awaits, make in ((False, plain), (True, awaited)):
-                bare = make(api_key="k", base_url=origin + path)
-                both = (bare, reprieve.wrap(bare, reprieve.Policy()))
-                for chunks in lengths:
-                    label = f"{name}, {'async' if awaits else 'sync'}, {chunks:,}"
-                    found[label] = measure(way, chunks, rounds, both, runner if awaits else None)
-                    show(label, found[label])
+    for name in names:
+        way = WAYS[name]
+        plain, awaited, path = CLIENTS[way.sdk]
+        for awaits, make in ((False, plain), (True, awaited)):
+            bare = make(api_key="k", base_url=origin + path)
+            both = (bare, reprieve.wrap(bare, reprieve.Policy()))
+            for chunks in lengths:
+                label = f"{name}, {'async' if awaits else 'sync'}, {chunks:,}"
+                found[label] = measure(way, chunks, rounds, both, awaits=awaits)
+                show(label, found[label])
     return found
 
 

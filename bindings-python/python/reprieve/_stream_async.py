@@ -46,7 +46,7 @@ async def drive(call: Streamed) -> AsyncGenerator[Any, None]:
                 for item in session.commit():
                     got.append(item)
                     yield item
-                advance = run.bound_advance
+                advance, keep = run.bound_advance, session.keeping()
                 kind: object = None
                 sign: Callable[[Any], bool] | None = None
                 try:
@@ -61,7 +61,7 @@ async def drive(call: Streamed) -> AsyncGenerator[Any, None]:
                         if sign is not None and sign(item):
                             session.look(attempt, item)
                         asking = False
-                        got.append(item)
+                        keep(item)
                         yield item
                 except Exception as error:
                     if not asking:  # the consumer has thrown it in

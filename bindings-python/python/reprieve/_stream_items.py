@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 from . import _native
+from ._delivered import LAST
 from ._errors import StreamError
 from ._reading import dig, get, is_dict, well_formed
 from ._usage import details_of, main_of
 
-#: So many items of an answer's end are read: the finish frame, and what may come after it.
-LAST = 8
 #: Types that begin an answer, of which there is one.
 STARTS = frozenset({"message_start", "response.created"})
 #: Types that keep a connection alive, and are no data.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._clock import clock
 from ._current import Attempt, Facts
+from ._delivered import LAST, Items, Recorder
 from ._errors import AttemptTimeout, StreamError
 from ._evidence import chain_of
 from ._request import Broken, checked_async
@@ -53,7 +54,7 @@ class Discard:
 class StreamAttempt(Attempt):
     """One attempt of a stream, as `current_attempt()` shows it to its source."""
 
-    def __init__(self, facts: Facts, timers: Timers, delivered: Sequence[Any], on_heard: Callable[[], None]) -> None:
+    def __init__(self, facts: Facts, timers: Timers, delivered: Items, on_heard: Callable[[], None]) -> None:
         super().__init__(facts, clock().now())
         self.timers = timers
         #: What else happens when bytes have come.
@@ -92,8 +93,8 @@ class StreamSession(Session):
         self.limits = Limits(*self.policy.stream)
         self.buffered = self.limits.mode == "buffered"
         #: What the consumer has had, since the last `Discard`.
-        self.delivered: list[Any] = []
-        #: What attempts have brought: the same list, or that of an attempt which is to be whole first.
+        self.delivered = Items()
+        #: What attempts have brought: the same, or that of an attempt which is to be whole first.
         self.got = self.delivered
         self.reading = Reading()
         #: The driver interrupts an attempt whose timer runs out; else it is the transport that notices.
@@ -103,7 +104,9 @@ class StreamSession(Session):
         #: How many items were delivered before this attempt.
         self._before = 0
         #: What is still to be delivered when the call has ended.
-        self.rest: list[Any] = []
+        self.rest: Iterable[Any] = ()
+        #: What can make the items of this attempt again, where nobody needs all of them in the end.
+        self._recorder: Recorder | None = None
         self._committed: int | None = None
         self._opened = False
         #: The server has answered, as far as that is known: what fails now fails amid the answer.
@@ -129,7 +132,7 @@ class StreamSession(Session):
         made.named(self._ids)
         self._attempt, self._since = made, _native.now()
         if self.buffered:
-            self.got = []
+            self.got = Items()
         self.reading, self._before = Reading(goes_on=bool(self.delivered)), len(self.got)
         self._committed, self._opened, self._answering = None, False, False
         return made
@@ -137,6 +140,7 @@ class StreamSession(Session):
     def opened(self, source: Source) -> None:
         """The attempt's function has answered."""
         self._opened, self._answering, self.reading.client = True, not source.lazy, source.client
+        self._recorder = source.recorder if not self.buffered and self.options.check is None else None
 
     def commit(self) -> list[Any]:
         """The first content is there: it, with what was held back."""
@@ -149,6 +153,10 @@ class StreamSession(Session):
             self._committed, attempt.bound = now, False
         return self.reading.held
 
+    def keeping(self) -> Callable[[Any], None]:
+        """What keeps each item that comes after the first content."""
+        return self.got.keeping(self._recorder)
+
     def look(self, attempt: StreamAttempt, item: Any) -> None:
         """Looks at an item amid the answer. Raises where it, or the time that pings have filled, ends the attempt."""
         if self.reading.is_data(item):
@@ -160,8 +168,8 @@ class StreamSession(Session):
 
     @property
     def items(self) -> list[Any]:
-        """What this attempt has brought."""
-        return self.got[self._before :]
+        """The last ones that this attempt has brought."""
+        return self.got.last(min(len(self.got) - self._before, LAST))
 
     def hide(self) -> None:
         attempt, self._attempt = self._attempt, None
@@ -175,7 +183,9 @@ class StreamSession(Session):
         if not self._is_end(error):
             return self._failing(error)
         try:
-            self.check(self._whole())
+            self.reading.end(self._held or self.items)
+            if self.options.check is not None:
+                self.check(self._answered)
         except Exception as fault:
             return self._failing(fault)
         return self._done()
@@ -185,10 +195,11 @@ class StreamSession(Session):
         if not self._is_end(error):
             return self._failing(error)
         try:
-            answer, check, attempt = self._whole(), self.options.check, self._attempt
+            self.reading.end(self._held or self.items)
+            check, attempt = self.options.check, self._attempt
             if check is not None and attempt is not None:
-                attempt.answer = answer
-                await checked_async(check, answer)
+                attempt.answer = self._answered
+                await checked_async(check, attempt.answer)
         except Exception as fault:
             return self._failing(fault)
         return self._done()
@@ -217,16 +228,16 @@ class StreamSession(Session):
         return Discard(count)
 
     def trace(self) -> Trace:
-        return Trace(self.call.trace_id, [*self.call.lines(), *self._hidden], tuple(self.delivered))
+        return Trace(self.call.trace_id, [*self.call.lines(), *self._hidden], self.delivered.copy())
 
     # --- inside ---
 
     def _is_end(self, error: Exception) -> bool:
         return self._opened and isinstance(error, (StopIteration, StopAsyncIteration))
 
-    def _whole(self) -> list[Any]:
-        """The answer, of which there is no more. Raises `StreamError` where it is not whole."""
-        self.reading.end(self._held or self.items)
+    @property
+    def _answered(self) -> list[Any]:
+        """The answer, once there is no more of it."""
         return [*self.got, *self._held]
 
     @property

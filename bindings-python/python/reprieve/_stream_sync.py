@@ -105,7 +105,7 @@ def _deliver(session: StreamSession, attempt: StreamAttempt, source: Source) -> 
     for item in session.commit():
         got.append(item)
         yield item
-    timed = timers.armed
+    timed, keep = timers.armed, session.keeping()
     try:
         while deaf or not session.cancelled():
             if timed:
@@ -120,7 +120,7 @@ def _deliver(session: StreamSession, attempt: StreamAttempt, source: Source) -> 
             if sign is not None and sign(item):
                 session.look(attempt, item)
             asking = False
-            got.append(item)
+            keep(item)
             yield item
         return session.abandoned()
     except Exception as error:
