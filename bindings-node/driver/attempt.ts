@@ -283,6 +283,10 @@ export function currentAttempt(): Attempt | undefined {
 
 /** The same, or an attempt that was abandoned meanwhile: what it still begins is cancelled. */
 export function attemptAround(): Attempt | undefined {
+  return inside || around ? surrounding() : undefined;
+}
+
+function surrounding(): Attempt | undefined {
   const attempt = inside ?? around?.getStore();
   return attempt?._over && !attempt._cutBy ? undefined : attempt;
 }

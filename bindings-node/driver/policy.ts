@@ -191,6 +191,8 @@ interface Known extends Facts {
   readonly _guarded: boolean;
   readonly _hedged: boolean;
   readonly _nested: string;
+  /** No attempt can follow the second one. */
+  readonly _endsWithTwo: boolean;
 }
 
 /** How a policy is made other than from fields. */
@@ -263,9 +265,13 @@ export class Policy extends Bound {
 
   /** @internal What does not change from call to call, asked for once. */
   _known(): Known {
-    if (this._facts) return this._facts;
+    this._facts ??= this._learned();
+    return this._facts;
+  }
+
+  private _learned(): Known {
     const { _native: native, targets } = this;
-    this._facts = {
+    return {
       _number: 1,
       _target: targets[0] as string,
       _timeoutNs: native.firstTimeoutNs(),
@@ -274,8 +280,8 @@ export class Policy extends Bound {
       _guarded: native.guarded(),
       _hedged: native.hedged(),
       _nested: native.nested(),
+      _endsWithTwo: native.endsWith(2),
     };
-    return this._facts;
   }
 
   /** @internal Whether there is an engine to decide. Without one a policy cannot be checked either. */

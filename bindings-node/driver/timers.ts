@@ -41,11 +41,14 @@ const LONGEST = 2 ** 31 - 1;
 
 /** The time at which an attempt starts; nothing in a burst, where it is seen to at the end of the turn. */
 export function arrive(): number | undefined {
-  if (++arrived > BURST && clock === REAL && !isApart()) {
-    if (sweptWith !== setTimeout) {
-      sweptWith = setTimeout;
-      setTimeout(sweep, 0);
-    }
+  return ++arrived > BURST && sweptWith === setTimeout && clock === REAL ? undefined : arriveFirst();
+}
+
+/** No sweep is to come as yet. */
+function arriveFirst(): number | undefined {
+  if (arrived > BURST && clock === REAL && !isApart()) {
+    sweptWith = setTimeout;
+    setTimeout(sweep, 0);
     return undefined;
   }
   const now = clock.now();

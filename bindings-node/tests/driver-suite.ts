@@ -36,6 +36,7 @@ import {
   setEngine,
   traceOf,
 } from "../driver/index.js";
+import { metered } from "../driver/inner.js";
 import { virtual } from "../driver/testing.js";
 import { engines } from "./engines.js";
 
@@ -128,6 +129,47 @@ export function suite(name: string): void {
         ],
       );
       assert.equal(asked.length, 2, "each failure is asked about once");
+    });
+
+    test("what a client hides is looked for in every attempt, at once as it may follow", async () => {
+      const asked: number[] = [];
+      const hidden = ({ number }: Attempt): string => {
+        asked.push(number);
+        return `{"record":"hidden","attempt":${number}}`;
+      };
+      const looking = metered(new Policy(QUICK), { usage: () => undefined, hidden }, undefined);
+      const error = await thrown(looking.call(() => Promise.reject(new Status(500))));
+      assert.deepEqual(asked, [1, 2, 3]);
+      assert.deepEqual(
+        traceOf(error)?.lines.flatMap((line) => (line.includes("hidden") ? [JSON.parse(line).attempt] : [])),
+        [1, 2, 3],
+      );
+    });
+
+    test("a second attempt that follows at once ends at its timeout and with its call as any other", async () => {
+      const late = new Policy({ ...QUICK, attemptTimeout: 20 });
+      let why: unknown;
+      const third = await late.call((attempt) => {
+        if (attempt.number === 1) throw new Status(500);
+        if (attempt.number === 3) return attempt.number;
+        attempt.signal.onabort = () => {
+          why = attempt.signal.reason;
+        };
+        return never();
+      });
+      assert.equal(third, 3);
+      assert(why instanceof AttemptTimeout);
+
+      const caller = new AbortController();
+      const cancelled = thrown(
+        retry(({ number }) => (number === 1 ? Promise.reject(new Status(500)) : never()), QUICK, {
+          signal: caller.signal,
+        }),
+      );
+      await sleep(5);
+      caller.abort("enough");
+      assert.equal(await cancelled, "enough");
+      assert.equal(getEventListeners(caller.signal, "abort").length, 0);
     });
 
     test("no second attempt follows where the signal has aborted meanwhile", async () => {

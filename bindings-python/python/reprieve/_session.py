@@ -59,8 +59,8 @@ class Session:
         self.value: Any = None
         self.error: Exception | None = None
         self.cancel_reason: str | None = None
-        #: Wakes the driver's wait, and cancels an attempt that is a coroutine. Set by the driver while it can be.
-        self.waker: Callable[[], None] | None = None
+        #: What wakes the driver's wait, and cancels attempts that are coroutines. The driver's, while it can be woken.
+        self.wakers: set[Callable[[], None]] = set()
         #: A handle may wake or cancel it.
         self.handled = False
         self._attempt: Attempt | None = None
@@ -111,7 +111,7 @@ class Session:
         assert action.timeout_ns is not None
         connect_timeout, run = self.policy.connect_timeout, self.run
         facts = Facts(action.number, action.target, action.timeout_ns, self.call.is_last, connect_timeout, run)
-        self._attempt = Attempt(facts, clock().now()).named(self._ids)
+        self._attempt = self._made(facts).named(self._ids)
         if not self._in_flight:
             self._since = _native.now()
         self._in_flight[action.number] = self._attempt
@@ -245,8 +245,7 @@ class Session:
 
     def wake(self) -> None:
         """Ends a wait; the machine checks whether it was over."""
-        waker = self.waker
-        if waker is not None:
+        for waker in tuple(self.wakers):
             waker()
 
     @property
@@ -318,6 +317,9 @@ class Session:
 
     # --- inside ---
 
+    def _made(self, facts: Facts) -> Attempt:
+        return Attempt(facts, clock().now())
+
     def _name(self, drawn: Ids | None) -> Ids:
         ids, options = drawn or Ids.draw(), self.options
         return Ids(
@@ -359,7 +361,7 @@ class Session:
 
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
         if self._shown and not isinstance(outcome, str):
-            outcome["delivered"] = self._shown
+            outcome.setdefault("delivered", self._shown)
         text = outcome if isinstance(outcome, str) else as_json(outcome)
         if self.options.meter is not None and (retries := self.options.meter.hidden()):
             self._report_hidden(retries)
