@@ -20,7 +20,7 @@ export interface Past {
 /** Makes the second attempt, if the machine would begin it now; the promise is of what the call comes to. */
 export function again(owner: Bound, first: Attempt, error: unknown): Promise<unknown> | undefined {
   // Whoever looks into the call is asked about each of its attempts.
-  if (first._signal?.aborted || owner._options._meter) return undefined;
+  if (first.isLast || first._signal?.aborted || owner._options._meter) return undefined;
   try {
     const { policy } = owner;
     const native = policy._native;
