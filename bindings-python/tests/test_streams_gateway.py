@@ -91,6 +91,9 @@ def take(
                         break
     except Exception as error:
         taken.error = error
+    finally:
+        if not client.is_async:
+            opened.close()
     requests, cut = len(drill.played()), taken.kinds.count("timeout")
     assert stream.attempts - cut <= requests <= stream.attempts, "what was cut may not have come so far"
     return taken
@@ -293,6 +296,9 @@ def hidden_pings(origin: str, marker: str, stream: Any, *, later: bool, told: bo
         return (asyncio.run(consume()) if later else len(list(opened))), None
     except Exception as error:
         return 0, error
+    finally:
+        if not later:
+            client.close()
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["for", "async for"])
