@@ -60,6 +60,8 @@ def test_numbers_and_last(options: dict[str, Any]) -> None:
     assert numbers == [(1, "a", False), (2, "a", False), (3, "b", True)]
     at_once(max_attempts=1).bind(**options).execute(fail)
     assert numbers[-1] == (1, "primary", True)
+    at_once(max_attempts_total=1, targets=[{"id": "a"}, {"id": "b"}]).bind(**options).execute(fail)
+    assert numbers[-1] == (1, "a", True)
 
 
 @pytest.mark.parametrize("options", [PLAIN, SLOW])
