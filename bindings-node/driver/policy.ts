@@ -108,7 +108,7 @@ export class Bound {
         !attemptAround() &&
         this._isCalm();
       if (!early) return perform(this._with(signal), fn) as Promise<Awaited<T>>;
-      const attempt = new Attempt(this.policy._known(), this, fn, signal)._starts(arrive());
+      const attempt = new Attempt(this.policy._known(), this, fn, signal, arrive());
       if (this._calm) attempt._calm = this._calm;
       return attempt._start() as Promise<Awaited<T>>;
     } catch (error) {
