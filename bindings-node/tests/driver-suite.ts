@@ -131,6 +131,23 @@ export function suite(name: string): void {
       assert.equal(asked.length, 2, "each failure is asked about once");
     });
 
+    test("an attempt is the last one where the call may make no more, whatever targets are left", async () => {
+      const last: [number, boolean][] = [];
+      const policy = new Policy({ ...QUICK, maxAttemptsTotal: 2, targets: [{ id: "a" }, { id: "b" }] });
+      for (const bound of [policy, policy.bind({ onEvent: () => {} }), policy.with({ maxAttemptsTotal: 1 })]) {
+        await thrown(
+          bound.call(({ number, isLast }) => {
+            last.push([number, isLast]);
+            throw new Status(500);
+          }),
+        );
+      }
+      assert.deepEqual(
+        last,
+        [false, true, false, true, true].map((isLast, at) => [(at % 2) + 1, isLast]),
+      );
+    });
+
     test("what a client hides is looked for in every attempt, at once as it may follow", async () => {
       const asked: number[] = [];
       const hidden = ({ number }: Attempt): string => {
