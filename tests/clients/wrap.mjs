@@ -1,10 +1,17 @@
 /** Wrapped clients of `openai` and `@anthropic-ai/sdk` against the gateway, over one engine. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 
 import { gatewayForTests, NEVER, OFTEN, QUICK, records, reprieveOn, thrown, until } from "./setup.mjs";
 
 const TEXT = "The gateway answers: all is well, 世界é";
+
+/** Collects garbage now. */
+setFlagsFromString("--expose-gc");
+const gc = runInNewContext("gc");
+
 const PRICES = {
   "gpt-5": { input: 1, output: 2 },
   "claude-5": { input: 3, output: 15, currency: "EUR" },
@@ -225,6 +232,18 @@ export async function suite(engine, { openai, anthropic } = {}) {
         const ends = () => told.lines.filter(({ record }) => record === "call_ended").map(({ reason }) => reason);
         await until(() => ends().length === 3);
         assert.deepEqual(ends(), ["cancelled", "cancelled", "cancelled"]);
+      });
+
+      test("a stream that nobody holds any more ends its call", async () => {
+        const told = records();
+        const { ask } = opened(QUICK, { sink: told.sink });
+        const begin = async () => (await ask("#[sse-stall=2]", { stream: true }))[Symbol.asyncIterator]().next();
+        assert.equal((await begin()).done, false);
+        for (let i = 0; i < 100 && told.lines.length === 0; i++) {
+          gc();
+          await new Promise((resolve) => setTimeout(resolve, 5));
+        }
+        assert.equal(told.lines.at(-1)?.reason, "cancelled");
       });
 
       test("a stream's usage is priced, and it can be split", async () => {
