@@ -33,7 +33,7 @@ export function again(owner: Bound, first: Attempt, error: unknown): Promise<unk
     if (_timeoutNs === undefined) return undefined;
     const { _target, _connectNs, _endsWithTwo: _isLast } = policy._known();
     const facts = { _number: 2, _target, _timeoutNs, _connectNs, _isLast };
-    const second = new Attempt(facts, owner, first._fn, first._signal)._starts(began);
+    const second = new Attempt(facts, owner, first._fn, first._signal, began);
     second._ids = ids;
     second._past = { _first: first, _outcome: first._outcome, _at: now };
     return second._start();

@@ -243,7 +243,7 @@ export class Session implements Maker, Ending {
   }
 
   protected _new(facts: Facts, fn: AttemptFunction<unknown>): Attempt {
-    return new Attempt(facts, this, fn, this._signal)._starts(arrive());
+    return new Attempt(facts, this, fn, this._signal, arrive());
   }
 
   /** The function of an attempt: its request is prepared and its answer is checked inside of it. */
