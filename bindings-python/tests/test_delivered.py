@@ -199,9 +199,11 @@ def test_the_last_items_are_there_without_being_made_again() -> None:
     items += [0, 1, 2]
     keep = items.keeping(recorder)
     for number in (3, 4):
+        recorder.text = str(number)
         keep(number)
     assert (items.last(3), items.last(0), items.last(100)) == ([2, 3, 4], [], [0, 1, 2, 3, 4])
     for number in range(5, 50):
+        recorder.text = str(number)
         keep(number)
     assert items.last(100) == [*range(50 - LAST, 50)]
     assert recorder.made == 0

@@ -6,12 +6,16 @@ by Python's garbage collector again and again, which costs more than everything 
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 #: So many of the last items are at hand: they tell how an answer ended.
 LAST = 8
+#: So many of them are there as they came: all that may follow the last content. Each more that is held makes room for
+#: the next one, which is then made in memory that the processor has not at hand.
+RECENT = 3
 
 
 class Recorder(Protocol):
@@ -21,7 +25,7 @@ class Recorder(Protocol):
     text: str
     #: Set once items are kept as text.
     noting: bool
-    #: From then on the items themselves say nothing: also the last ones have to be made again.
+    #: From then on the items themselves say nothing.
     mute: bool
 
     def make(self, text: str, /) -> Any:
@@ -54,7 +58,7 @@ class Items:
         if recorder is None:
             return self._objects.append
         recorder.noting = True
-        part = _Part(recorder.make, mute=recorder.mute)
+        part = _Part(recorder.make)
         self._parts.append(part)
         keep, recent = part.kept.append, part.recent.append
 
@@ -68,7 +72,7 @@ class Items:
         return note_text if recorder.mute else note
 
     def last(self, most: int) -> list[Any]:
-        """The last items, at most so many and no more than `LAST`."""
+        """The last items, at most so many and no more than `LAST`; some are only what they say, as dicts."""
         found: list[Any] = []
         for part in reversed(self._parts):
             found[:0] = part.last()
@@ -89,29 +93,29 @@ class Items:
     @property
     def _objects(self) -> list[Any]:
         if not self._parts or self._parts[-1].make is not None:
-            self._parts.append(_Part(None, mute=False))
+            self._parts.append(_Part(None))
         return self._parts[-1].kept
 
 
 class _Part:
     """Items that are all kept in one way."""
 
-    __slots__ = ("kept", "make", "mute", "recent")
+    __slots__ = ("kept", "make", "recent")
 
-    def __init__(self, make: Callable[[str], Any] | None, *, mute: bool) -> None:
+    def __init__(self, make: Callable[[str], Any] | None) -> None:
         #: Makes them again from what is kept; `None` where they are kept themselves.
         self.make = make
         self.kept: list[Any] = []
-        self.mute = mute
         #: Of those that are kept as texts the last ones.
-        self.recent: deque[Any] = deque(maxlen=LAST)
+        self.recent: deque[Any] = deque(maxlen=RECENT)
 
-    def last(self) -> Iterable[Any]:
+    def last(self) -> list[Any]:
         if self.make is None:
             return self.kept[-LAST:]
-        return [self.make(text) for text in self.kept[-LAST:]] if self.mute else self.recent
+        texts = self.kept[-LAST : len(self.kept) - len(self.recent)]
+        return [*(json.loads(text) if text else {} for text in texts), *self.recent]
 
     def copy(self) -> _Part:
-        made = _Part(self.make, mute=self.mute)
+        made = _Part(self.make)
         made.kept, made.recent = self.kept.copy(), self.recent.copy()
         return made
