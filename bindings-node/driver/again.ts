@@ -20,19 +20,20 @@ export interface Past {
 /** Makes the second attempt, if the machine would begin it now; the promise is of what the call comes to. */
 export function again(owner: Bound, first: Attempt, error: unknown): Promise<unknown> | undefined {
   // Whoever looks into the call is asked about each of its attempts.
-  if (first._signal?.aborted || owner._options._meter) return undefined;
+  if (first.isLast || first._signal?.aborted || owner._options._meter) return undefined;
   try {
     const { policy } = owner;
     const native = policy._native;
     const ids = first._named()._seeded(owner._options.seed);
+    const t0 = first._began();
     first._outcome = outcomeOf(owner, error, first, () => 1);
     const began = arrive();
     const now = began ?? clock.now();
-    const _timeoutNs = native.repeats(ids._seed, first._began(), now, first._outcome);
+    const _timeoutNs = native.repeats(ids._seed, t0, now, first._outcome);
     if (_timeoutNs === undefined) return undefined;
     const { _target, _connectNs, _endsWithTwo: _isLast } = policy._known();
     const facts = { _number: 2, _target, _timeoutNs, _connectNs, _isLast };
-    const second = new Attempt(facts, owner, first._fn, first._signal)._starts(began);
+    const second = new Attempt(facts, owner, first._fn, first._signal, began);
     second._ids = ids;
     second._past = { _first: first, _outcome: first._outcome, _at: now };
     return second._start();

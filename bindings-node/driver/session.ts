@@ -1,6 +1,6 @@
 /**
- * One call: the machine, the records, the ends. Nothing here decides: outcomes go into the machine, and what it
- * answers goes back to the loop.
+ * One call: the machine, and its attempts. Nothing here decides: outcomes go into the machine, and what it answers goes
+ * back to the loop. `records.ts` has what is told of it, `ending.ts` how it ends.
  */
 import { catchUp } from "./again.js";
 import {
@@ -18,10 +18,10 @@ import {
 } from "./attempt.js";
 import { Broken, changed, checked, isPromise } from "./changes.js";
 import { clock } from "./clock.js";
+import { type Ending, endOf } from "./ending.js";
 import type { EngineCall } from "./engine.js";
-import { BadOutput, BY_REASON, CallCancelled, ConfigError, RetryError, RetryExhausted } from "./errors.js";
+import { CallCancelled, ConfigError } from "./errors.js";
 import { type Action, actionOf, Failure } from "./failure.js";
-import { asked } from "./faults.js";
 import { toJson } from "./fields.js";
 import type { Guards, Run } from "./guards.js";
 import { Ids } from "./ids.js";
@@ -30,37 +30,36 @@ import type { Options } from "./options.js";
 import { outcomeOf } from "./outcome.js";
 import type { Bound } from "./policy.js";
 import { race } from "./race.js";
+import { isFreed, Records } from "./records.js";
 import { Result } from "./result.js";
 import { arrive } from "./timers.js";
-import { attach, Trace } from "./trace.js";
-import type { CallEvent, StopReason } from "./types.js";
+import type { Trace } from "./trace.js";
 import { usageOf } from "./usage.js";
 import { type Wait, waitFor } from "./wait.js";
 
+/** The outcome of an attempt that was abandoned. */
+const ABANDONED = '{"failure":{"kind":"cancelled"}}';
 const SUPERSEDED = "another attempt beside it was first";
 
 /** One call. The loop asks it what to do, does it, and is told what comes next. */
-export class Session implements Maker {
+export class Session implements Maker, Ending {
   readonly _call: EngineCall;
   readonly _signal: AbortSignal | undefined;
   readonly _run: Run | undefined;
   protected readonly _outer: Attempt | undefined;
-  readonly _events: CallEvent[] = [];
-  private readonly _own: string[] = [];
+  readonly _records: Records;
   private readonly _guards: Guards | undefined;
   private readonly _ids: Ids;
-  protected readonly _recorded: boolean;
+  private readonly _recorded: boolean;
   private readonly _heard: boolean;
+  readonly _wraps: boolean;
   private readonly _waker = (): void => this._wake();
   private _value: unknown;
   /** What the call asks for, repaired. */
   _request: unknown;
-  /** The function of the caller's that ended the call by throwing. */
-  private _brokenBy: string | undefined;
-  /** The last error, and whether it is a timeout of ours. */
-  private _failed: { _error: unknown; _ours: boolean } | undefined;
-  /** Why the call is cancelled. */
-  private _cancelled: string | undefined;
+  _brokenBy: string | undefined;
+  _failed: { _error: unknown; _ours: boolean } | undefined;
+  _cancelled: string | undefined;
   /** Several, where one has joined another. */
   private readonly _inFlight = new Set<Attempt>();
   private _pause: Wait | undefined;
@@ -84,9 +83,11 @@ export class Session implements Maker {
     this._guards = _owner._guardSet();
     this._recorded = watched || !!options.sink || !!this._run;
     this._heard = watched || !!options.onEvent;
+    this._wraps = options.onGiveUp === "wrapped";
     this._request = options.request;
     this._ids = (first?._ids ?? new Ids(options.traceId, options.idempotencyKey))._seeded(options.seed);
     this._call = ask(() => this._made(first));
+    this._records = new Records(this._call, this._guards, options, this._heard);
     this._run?._wakers.add(this._waker);
   }
 
@@ -94,8 +95,7 @@ export class Session implements Maker {
 
   /** Begins the next attempt, or ends a call that was cancelled meanwhile. */
   _begin(): Action {
-    const now = clock.now();
-    return this._told(this._isCancelled() ? this._call.cancel(now) : this._call.begin(now));
+    return this._next("begin");
   }
 
   /** Makes the attempt, and those that join it while it is slow; answers what to do next. */
@@ -105,8 +105,11 @@ export class Session implements Maker {
 
   /** The latest attempt is slow: whether another joins it. */
   _hedge(): Action {
-    const now = clock.now();
-    return this._told(this._isCancelled() ? this._call.cancel(now) : this._call.hedge(now));
+    return this._next("hedge");
+  }
+
+  private _next(what: "begin" | "hedge"): Action {
+    return this._told(this._call[this._isCancelled() ? "cancel" : what](clock.now()));
   }
 
   /** Makes one attempt; answers what it came to. */
@@ -136,7 +139,7 @@ export class Session implements Maker {
   private _judged(attempt: Attempt, how: How, value: unknown): Action {
     if (value instanceof Broken) return this._breaks(value, attempt);
     const hidden = this._owner._options._meter?.hidden?.(attempt);
-    if (hidden) this._tells(hidden);
+    if (hidden) this._records._add(hidden);
     return this._told(this._call.onOutcome(clock.now(), attempt.number, this._outcome(attempt, how, value)));
   }
 
@@ -159,7 +162,7 @@ export class Session implements Maker {
         await repaired;
         return undefined;
       }
-      const left = this._timeLeft();
+      const left = this._records._timeLeft();
       this._pause = waitFor(left, this._signal, () => clock.now() + left);
       await Promise.race([repaired, this._pause._over]).finally(() => {
         over = true;
@@ -178,7 +181,7 @@ export class Session implements Maker {
   async _wait(ns: number): Promise<void> {
     if (clock.sleep) return clock.sleep(ns);
     const now = clock.now();
-    this._pause = waitFor(ns, this._signal, () => now + this._timeLeft());
+    this._pause = waitFor(ns, this._signal, () => now + this._records._timeLeft());
     await this._pause._over;
     this._pause = undefined;
   }
@@ -205,15 +208,14 @@ export class Session implements Maker {
 
   /** The value; throws the error of a call that failed. Nobody asks the machine after this. */
   _finish(action: Action): unknown {
-    const failed = action.kind === "done" ? undefined : this._giveUp(action);
+    const failed = action.kind === "done" ? undefined : endOf(action, this);
     this._free();
     if (failed) throw failed.error;
     return this._value;
   }
 
-  /** A wasm machine lies in memory that no garbage collector sees. */
   _free(): void {
-    (this._call as { free?(): void }).free?.();
+    if (isFreed(this._call)) this._call.free();
   }
 
   /** The end as a value. */
@@ -221,44 +223,12 @@ export class Session implements Maker {
     return new Result(
       action.kind === "done"
         ? { ok: true, value: this._value, trace: this._trace("") }
-        : { ok: false, value: this._value, ...this._giveUp(action) },
+        : { ok: false, value: this._value, ...endOf(action, this) },
     );
   }
 
-  /** The error that the call ends with: the caller's own, with its trace kept. */
-  private _giveUp({ reason, resumeIn, disposition }: Action) {
-    const stopReason = reason as StopReason;
-    const json = this._call.failure();
-    const failure = json ? new Failure(json) : undefined;
-    const attempts = this._call.attempts();
-    const why = this._brokenBy ? `${this._brokenBy} threw this` : engine().says(stopReason);
-    const note = [
-      `gave up after ${attempts} attempt${attempts === 1 ? "" : "s"}: ${why} (${stopReason})`,
-      failure && `last failure ${failure.kind}`,
-      failure?.kind === "unknown" && 'to retry it, add "unknown" to retryOn, or a rule that says what it is',
-      resumeIn !== undefined && `may work in ${Math.ceil(resumeIn)} ms`,
-      disposition === "human" && "needs a person",
-    ].filter(Boolean);
-    // An attempt may also end with a cancellation of its own, which is an error like any other.
-    const cancelled = stopReason === "cancelled" && this._cancelled;
-    if (cancelled) note.unshift(cancelled);
-    const trace = this._trace(note.join("; "));
-    const details = { stopReason, attempts, failure, resumeIn, trace };
-    const failed = this._failed;
-    let error = failed?._error;
-    if (cancelled && this._signal?.aborted) {
-      error = this._signal.reason;
-    } else if (cancelled || !failed) {
-      error = new (BY_REASON[stopReason] ?? RetryError)(trace.note, details, failed && { cause: error });
-    } else if (failed._ours || error instanceof BadOutput) {
-      Object.assign(error as RetryError, details);
-    }
-    attach(error, trace);
-    if (this._owner._options.onGiveUp === "wrapped" && !cancelled) {
-      error = new RetryExhausted(trace.note, details, { cause: error });
-      attach(error, trace);
-    }
-    return { error, failure, stopReason, disposition, resumeIn, trace };
+  _trace(note: string): Trace {
+    return this._records._trace(this._ids._traceId, note);
   }
 
   // --- inside ---
@@ -273,7 +243,7 @@ export class Session implements Maker {
   }
 
   protected _new(facts: Facts, fn: AttemptFunction<unknown>): Attempt {
-    return new Attempt(facts, this, fn, this._signal)._starts(arrive());
+    return new Attempt(facts, this, fn, this._signal, arrive());
   }
 
   /** The function of an attempt: its request is prepared and its answer is checked inside of it. */
@@ -320,7 +290,7 @@ export class Session implements Maker {
     const now = clock.now();
     const cancelled = this._call.cancel(now);
     if (!attempt) return this._told(cancelled);
-    return this._told(this._call.onOutcome(now, attempt.number, '{"failure":{"kind":"cancelled"}}'));
+    return this._told(this._call.onOutcome(now, attempt.number, ABANDONED));
   }
 
   private _made(first: Attempt | undefined): EngineCall {
@@ -366,61 +336,30 @@ export class Session implements Maker {
   protected _outcome(attempt: Attempt, how: How, value: unknown): string {
     if (how === OK) {
       this._value = value;
-      const meter = this._owner._options._meter;
-      const usage = this._recorded && (meter ? meter.usage(value) : usageOf(value));
+      const usage = this._recorded && this._used(value);
       return usage ? toJson({ success: {}, usage }) : '{"success":{}}';
     }
     if (this._isCancelled()) this._call.cancel(clock.now());
-    if (how === CANCELLED) return '{"failure":{"kind":"cancelled"}}';
+    if (how === CANCELLED) return ABANDONED;
     const ours = how === TIMED_OUT;
     this._failed = { _error: value, _ours: ours };
     // An answer that was refused is kept, and has used what it used.
     const { _answered: answered } = attempt;
     this._value = answered?.[0];
-    const meter = this._owner._options._meter;
-    const usage = answered && (meter ? meter.usage(this._value) : usageOf(this._value));
+    const usage = answered && this._used(this._value);
     if (ours) return toJson({ failure: { kind: "timeout", message: (value as Error).message }, usage });
     return attempt._outcome ?? outcomeOf(this._owner, value, attempt, () => this._call.attemptsOnTarget(), usage);
   }
 
-  /** Hands records to the sink and events to the listener. */
+  private _used(value: unknown): Record<string, unknown> | undefined {
+    const { _meter: meter } = this._owner._options;
+    return meter ? meter.usage(value) : usageOf(value);
+  }
+
+  /** The action, once all that came with it is told. */
   private _told(json: string): Action {
     this._guards?._stir();
-    const { sink, onEvent } = this._owner._options;
-    if (sink) {
-      const moved: string[] = this._guards ? JSON.parse(this._guards._native.takeTransitions()) : [];
-      for (const line of moved.concat(JSON.parse(this._call.takeLines()))) this._writes(line);
-    }
-    if (this._heard) {
-      for (const line of JSON.parse(this._call.takeEvents())) {
-        const event = JSON.parse(line);
-        this._events.push(event);
-        if (onEvent) asked("onEvent", () => onEvent(event));
-      }
-    }
+    this._records._tell();
     return actionOf(json);
-  }
-
-  /** A record that is not the machine's. */
-  private _tells(line: string): void {
-    this._own.push(line);
-    this._writes(line);
-  }
-
-  private _writes(line: string): void {
-    const { sink } = this._owner._options;
-    if (sink) asked("sink", () => (typeof sink === "function" ? sink(line) : sink.write(`${line}\n`)));
-  }
-
-  private _trace(note: string): Trace {
-    let lines = this._call.lines();
-    if (this._own.length > 0) lines = toJson([...this._own, ...JSON.parse(lines)]);
-    return new Trace(this._ids._traceId, lines, note, clock.now());
-  }
-
-  /** What is left of the call's time, as the last receipt says, in nanoseconds. */
-  private _timeLeft(): number {
-    const lines: string[] = JSON.parse(this._call.lines());
-    return JSON.parse(lines.at(-1) ?? "{}").time_left_ms * 1e6;
   }
 }
