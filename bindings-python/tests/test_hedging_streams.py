@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import threading
+import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -242,7 +243,8 @@ def test_every_attempt_has_its_own_timers() -> None:
 
 def test_a_timer_that_has_run_out_before_the_source_is_asked_cancels_nobody_else() -> None:
     async def main() -> Any:
-        policy = hedging(max_attempts=1, stream={"first_item_timeout": 1e-9})
+        policy = hedging(max_attempts=1, stream={"first_item_timeout": 0.001})
+        asyncio.get_running_loop().call_soon(time.sleep, 0.01)  # before the attempt's task has begun
         with pytest.raises(AttemptTimeout, match="no first item"):
             await taken(policy.stream(Source({1: ["at once"]})))
         await asyncio.sleep(0)
