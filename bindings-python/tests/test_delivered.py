@@ -15,7 +15,7 @@ import reprieve
 from reprieve import trace_of
 from reprieve._delivered import LAST, Items
 
-QUICK: dict[str, Any] = {"max_attempts": 3, "backoff": {"base": 0.01, "max": 0.02}, "total_timeout": 20}
+QUICK: dict[str, Any] = {"max_attempts": 3, "backoff": {"base": 0.01, "max": 0.02}, "total_timeout": 300}
 
 
 @pytest.fixture(scope="module")
