@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
+import jumping
 import pytest
 from failing import NO_WAIT
 
@@ -127,6 +128,6 @@ def test_whatever_comes_first(seed: int) -> None:
         assert asyncio.all_tasks() == {asyncio.current_task()}
         return Counter(ends)
 
-    ends = asyncio.run(main())
+    ends = jumping.run(main)
     assert not unheard
     assert {"NoneType", "cancelled", "ValueError", "ConnectionError"} <= set(ends), "every end is met"

@@ -249,7 +249,7 @@ def test_a_timer_that_has_run_out_before_the_source_is_asked_cancels_nobody_else
             await taken(policy.stream(Source({1: ["at once"]})))
         await asyncio.sleep(0)
 
-    run(main)
+    asyncio.run(main())
 
 
 def test_the_winner_is_still_watched() -> None:
