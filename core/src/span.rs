@@ -7,6 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::{Say, said};
+
 /// A non-negative length of time in whole nanoseconds. Arithmetic saturates.
 ///
 /// ```
@@ -34,22 +36,32 @@ const UNITS: [(&str, u64); 7] = [
 
 /// Why a duration was refused. The policy adds the field's name and the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.says())]
 pub enum SpanError {
     /// Not `<number><unit>`, such as `"300ms"`.
-    #[error("a duration is a number with a unit (ns, us, ms, s, m, h, d), such as \"300ms\", \"1.5s\" or \"1m30s\"")]
     Grammar,
     /// NaN or infinite.
-    #[error("a duration is a finite number")]
     NotFinite,
     /// Below zero.
-    #[error("a duration is not negative")]
     Negative,
     /// More than 90 days.
-    #[error("the longest duration is 90 days")]
     TooLong,
     /// Finer than a nanosecond.
-    #[error("a duration is a whole number of nanoseconds")]
     TooFine,
+}
+
+impl SpanError {
+    pub(crate) const fn says(self) -> &'static str {
+        match self {
+            SpanError::Grammar => {
+                "a duration is a number with a unit (ns, us, ms, s, m, h, d), such as \"300ms\", \"1.5s\" or \"1m30s\""
+            }
+            SpanError::NotFinite => "a duration is a finite number",
+            SpanError::Negative => "a duration is not negative",
+            SpanError::TooLong => "the longest duration is 90 days",
+            SpanError::TooFine => "a duration is a whole number of nanoseconds",
+        }
+    }
 }
 
 impl Span {
@@ -215,27 +227,40 @@ impl From<Span> for std::time::Duration {
 /// The shortest text that [`Span::parse`] reads back: `"1m30s"`, `"300ms"`, `"0s"`.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&said![self])
+    }
+}
+
+impl Say for Span {
+    fn say(&self, out: &mut String) {
         if self.0 == 0 {
-            return f.write_str("0s");
+            return out.push_str("0s");
         }
         // Whole seconds read best split into units; anything finer reads best as one decimal of one unit.
         let mut rest = self.0;
         if rest >= 60_000_000_000 {
             for (name, scale) in &UNITS[..3] {
                 if rest >= *scale {
-                    write!(f, "{}{name}", rest / scale)?;
+                    (rest / scale).say(out);
+                    out.push_str(name);
                     rest %= scale;
                 }
             }
         }
-        let Some((name, scale)) = UNITS[3..].iter().find(|(_, scale)| rest >= *scale) else { return Ok(()) };
-        write!(f, "{}", rest / scale)?;
-        let fraction = rest % scale;
-        if fraction > 0 {
-            let width = scale.ilog10() as usize;
-            f.write_str(".")?;
-            f.write_str(format!("{fraction:0width$}").trim_end_matches('0'))?;
-        }
-        f.write_str(name)
+        let Some((name, scale)) = UNITS[3..].iter().find(|(_, scale)| rest >= *scale) else { return };
+        decimal(rest, *scale, out);
+        out.push_str(name);
+    }
+}
+
+/// Appends `parts / of_one`, a power of ten, with no more places than it needs.
+pub(crate) fn decimal(parts: u64, of_one: u64, out: &mut String) {
+    (parts / of_one).say(out);
+    let fraction = parts % of_one;
+    if fraction > 0 {
+        // The digit in front keeps the zeros that follow it; it is cut off again.
+        let digits = said![of_one + fraction];
+        out.push('.');
+        out.push_str(digits[1..].trim_end_matches('0'));
     }
 }

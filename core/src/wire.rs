@@ -22,17 +22,24 @@ use crate::failure::{Failure, classify};
 use crate::guard::{RunConfig, Transition, Usage};
 use crate::json::at::{At, Read};
 use crate::json::{self, Fields, Json};
+use crate::text::said;
 use crate::trace::Ids;
 use crate::{Evidence, Policy, Span};
 
 /// What a binding handed over is not what the core takes; says where and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what}: {why}")]
+#[error("{}", self.text())]
 pub struct WireError {
     /// What was being read.
     pub what: &'static str,
     /// What is wrong with it, and what is allowed.
     pub why: String,
+}
+
+impl WireError {
+    fn text(&self) -> String {
+        said![self.what, ": ", self.why]
+    }
 }
 
 impl Outcome {
@@ -162,13 +169,13 @@ fn money(at: &At<'_>) -> Read<u64> {
 
 /// Reads JSON; whatever is refused in it is told as one error.
 fn read<T>(what: &'static str, text: &str, reader: impl for<'a> FnOnce(&'a At<'a>) -> Read<T>) -> Result<T, WireError> {
-    let tree = Json::parse(text).map_err(|error| WireError { what, why: error.to_string() })?;
-    reader(&At::root(what, &tree, None)).map_err(|error| WireError { what, why: error.to_string() })
+    let tree = Json::parse(text).map_err(|error| WireError { what, why: error.0 })?;
+    reader(&At::root(what, &tree, None)).map_err(|error| WireError { what, why: error.text() })
 }
 
 /// A seed as text, which carries a whole u64 where numbers cannot.
 fn seed_of(text: &str) -> Result<u64, Refused> {
-    let refused = || Refused::value("seed", &Json::Text(text.into()), &"a whole number from 0 to 2^64 - 1");
+    let refused = || Refused::value("seed", &Json::Text(text.into()), "a whole number from 0 to 2^64 - 1");
     text.parse().map_err(|_| refused())
 }
 
@@ -210,7 +217,7 @@ impl Action {
                 });
             }
         };
-        format!("\"{word}\"")
+        said!["\"", word, "\""]
     }
 }
 

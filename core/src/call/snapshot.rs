@@ -13,6 +13,7 @@ use crate::failure::{Failure, Kind, KindSet};
 use crate::guard::{Answer, Grant};
 use crate::json::Json;
 use crate::json::at::At;
+use crate::text::said;
 use crate::trace::Decision;
 use crate::{ConfigError, Span};
 
@@ -41,19 +42,29 @@ impl Default for Restore {
 
 /// Why a snapshot was refused. Nothing was resumed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.text())]
 pub enum SnapshotError {
     /// It was written by a version that this one does not know.
-    #[error("snapshot: version {found} is not allowed; it takes {VERSION}")]
     Version {
         /// The version it says.
         found: u64,
     },
     /// It is not what was written: cut, edited, or not a snapshot.
-    #[error("snapshot: damaged: {0}")]
     Damaged(String),
     /// Its policy is not valid here.
-    #[error("snapshot: {0}")]
     Policy(#[from] ConfigError),
+}
+
+impl SnapshotError {
+    pub(crate) fn text(&self) -> String {
+        match self {
+            SnapshotError::Version { found } => {
+                said!["snapshot: version ", found, " is not allowed; it takes ", VERSION]
+            }
+            SnapshotError::Damaged(why) => said!["snapshot: damaged: ", why],
+            SnapshotError::Policy(error) => said!["snapshot: ", error.text()],
+        }
+    }
 }
 
 impl Call {
@@ -91,7 +102,7 @@ impl Call {
             State::Ready => Ok(call.go_on(Span::ZERO)),
             State::Waiting(until) => Ok(call.go_on(until.minus(call.time))),
         };
-        let step = step.map_err(|misuse| SnapshotError::Damaged(misuse.to_string()))?;
+        let step = step.map_err(|misuse| SnapshotError::Damaged(misuse.text()))?;
         Ok((call, step))
     }
 
@@ -130,7 +141,7 @@ fn checksum(text: &str) -> u64 {
 /// Reads and checks everything before a call is gone on with. What is read is written once more: the checksum is over
 /// that, so that a store may lay the JSON out anew.
 fn read(json: &str, wall_now_ms: u64, options: Restore) -> Result<Call, SnapshotError> {
-    let tree = Json::parse(json).map_err(|e| SnapshotError::Damaged(e.to_string()))?;
+    let tree = Json::parse(json).map_err(|e| SnapshotError::Damaged(e.0))?;
     let root = At::root("snapshot", &tree, None);
     let (mut call, wall_ms, check) = load::call(&root)?;
     if check != checksum(&save::text(&call, wall_ms, 0)) {

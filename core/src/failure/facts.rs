@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::Evidence;
 use super::body::{Document, ErrorBody};
 use crate::json::Json;
+use crate::text::said;
 
 /// Messages are cut here (DESIGN §4): 8 KiB, at a character's boundary.
 const LONGEST_MESSAGE: usize = 8 << 10;
@@ -133,7 +134,7 @@ fn aws_name(text: &str) -> &str {
 fn word(value: &Json) -> Option<Cow<'_, str>> {
     match value {
         Json::Text(text) if !text.is_empty() && text.len() <= LONGEST_CODE => Some(Cow::Borrowed(text)),
-        Json::Whole(number) => Some(Cow::Owned(number.to_string())),
+        Json::Whole(number) => Some(Cow::Owned(said![number])),
         _ => None,
     }
 }

@@ -7,6 +7,7 @@
 use super::Json;
 use crate::failure::{Kind, KindSet};
 use crate::policy::{ConfigError, Millionths};
+use crate::text::{joined, said};
 use crate::{Span, SpanError};
 
 /// The error is boxed: the way of what is read without one stays short.
@@ -47,7 +48,7 @@ impl<'a> At<'a> {
         if let (Path::Root(what), true) = (self.path, field.is_empty()) {
             field.push_str(what);
         }
-        Box::new(ConfigError { field, value: self.value.to_string(), allowed })
+        Box::new(ConfigError { field, value: self.value.text(), allowed })
     }
 
     fn path(&self) -> String {
@@ -61,7 +62,7 @@ impl<'a> At<'a> {
                 path.push_str(name);
                 path
             }
-            Path::Item(parent, index) => format!("{}[{index}]", parent.path()),
+            Path::Item(parent, index) => said![parent.path(), "[", index, "]"],
         }
     }
 
@@ -98,7 +99,7 @@ impl<'a> At<'a> {
 
     pub fn count(&self, low: u64, high: u64) -> Read<u64> {
         let found = self.whole().filter(|n| (low..=high).contains(n));
-        found.ok_or_else(|| self.refuse_owned(format!("a whole number from {low} to {high}")))
+        found.ok_or_else(|| self.refuse_owned(said!["a whole number from ", low, " to ", high]))
     }
 
     pub fn count32(&self, low: u32, high: u32) -> Read<u32> {
@@ -122,7 +123,7 @@ impl<'a> At<'a> {
     /// Whole nanoseconds, or a duration with its unit, of any length.
     pub fn nanos(&self) -> Read<Span> {
         match self.value {
-            Json::Text(text) => Span::parse_any(text).map_err(|error| self.refuse_owned(error.to_string())),
+            Json::Text(text) => Span::parse_any(text).map_err(|error| self.refuse(error.says())),
             _ => self.big().map(Span::from_nanos),
         }
     }
@@ -140,9 +141,9 @@ impl<'a> At<'a> {
         };
         match error {
             SpanError::Grammar => {
-                format!("{number}a duration with its unit (ns, us, ms, s, m, h, d), such as \"300ms\" or \"1.5s\"")
+                said![number, "a duration with its unit (ns, us, ms, s, m, h, d), such as \"300ms\" or \"1.5s\""]
             }
-            SpanError::NotFinite | SpanError::Negative => format!("{number}a duration that is finite and not negative"),
+            SpanError::NotFinite | SpanError::Negative => said![number, "a duration that is finite and not negative"],
             SpanError::TooLong => "a duration of at most 90 days".into(),
             SpanError::TooFine => "a duration in whole nanoseconds".into(),
         }
@@ -153,7 +154,7 @@ impl<'a> At<'a> {
     pub fn parts(&self, low: u32, high: u32, of_one: f64) -> Read<u64> {
         let found = self.number().filter(|n| *n >= f64::from(low) && *n <= f64::from(high));
         let parts = found.map(|n| (n * of_one).round_ties_even() as u64);
-        parts.ok_or_else(|| self.refuse_owned(format!("a number from {low} to {high}")))
+        parts.ok_or_else(|| self.refuse_owned(said!["a number from ", low, " to ", high]))
     }
 
     /// A ratio or factor between whole bounds, as millionths.
@@ -186,8 +187,7 @@ impl<'a> At<'a> {
     pub fn index<'n>(&self, count: usize, name: impl Fn(usize) -> &'n str) -> Read<usize> {
         let found = self.value.as_str().and_then(|text| (0..count).find(|i| name(*i) == text));
         found.ok_or_else(|| {
-            let names: Vec<_> = (0..count).map(|i| format!("\"{}\"", name(i))).collect();
-            self.refuse_owned(format!("one of {}", names.join(", ")))
+            self.refuse_owned(said!["one of \"", joined((0..count).map(name), "\", \""), "\""])
         })
     }
 
@@ -206,7 +206,7 @@ impl<'a> At<'a> {
                 let at = |(i, value)| At { path: Path::Item(self, i), value, unit: self.unit };
                 Ok(items.iter().enumerate().map(at))
             }
-            None => Err(self.refuse_owned(format!("a list of {least} to {most} entries"))),
+            None => Err(self.refuse_owned(said!["a list of ", least, " to ", most, " entries"])),
         }
     }
 
@@ -224,7 +224,7 @@ impl<'a> At<'a> {
     pub fn object<'b>(&'b self, known: &[&str]) -> Read<Object<'b>> {
         let fields = self.value.as_map().unwrap_or_default();
         if let Some((name, value)) = fields.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-            let allowed = format!("no such field; the fields here are {}", known.join(", "));
+            let allowed = said!["no such field; the fields here are ", joined(known.iter().copied(), ", ")];
             return Err(self.child(name, value).refuse_owned(allowed));
         }
         self.entries().map(|_| Object(self))

@@ -10,6 +10,7 @@ use crate::Span;
 use crate::failure::{Category, Kind, Rule, When};
 use crate::json::Json;
 use crate::json::at::{At, Object, Read};
+use crate::text::said;
 
 /// More attempts than this on one target is no retrying any more.
 const MOST_ATTEMPTS: u32 = 10_000;
@@ -160,12 +161,12 @@ fn stream(at: &At<'_>, from: Stream) -> Read<Stream> {
 /// What only holds for the whole.
 fn whole(object: Object<'_>, f: &Fields) -> Read<()> {
     if f.total_timeout < f.min_attempt_time {
-        let value = Json::Text(f.total_timeout.to_string());
-        let allowed = format!("at least min_attempt_time, {}", f.min_attempt_time);
+        let value = Json::Text(said![f.total_timeout]);
+        let allowed = said!["at least min_attempt_time, ", f.min_attempt_time];
         return Err(object.refuse("total_timeout", &value, &allowed));
     }
     if let (Some(hedge), SideEffects::Unsafe) = (f.hedge, f.side_effects) {
-        let value = Json::Map(vec![("after".into(), Json::Text(hedge.after.to_string()))]);
+        let value = Json::Map(vec![("after".into(), Json::Text(said![hedge.after]))]);
         let allowed = "nothing beside side_effects \"unsafe\": a hedge repeats a request that may be executing; \
                        leave hedge out";
         return Err(object.refuse("hedge", &value, allowed));

@@ -8,6 +8,7 @@ use super::fields::{Fields, Target};
 use crate::Span;
 use crate::json::Json;
 use crate::json::at::{At, Read};
+use crate::text::{joined, said};
 
 /// One manifest: its skill's id, and where it stands.
 struct Manifest<'a> {
@@ -20,7 +21,7 @@ pub(super) fn fields(id: &str, manifests: &Json, unit: Option<Span>) -> Read<Fie
     let root = At::root("policy", manifests, unit);
     let all = manifests_of(&root)?;
     let Some(own) = named(&all, id) else {
-        let value = Json::Text(id.into()).to_string();
+        let value = Json::Text(id.into()).text();
         return Err(Box::new(ConfigError { field: "skill".into(), value, allowed: known(&all) }));
     };
     let mut fields = Fields { targets: vec![target(own)?], ..Fields::default() };
@@ -79,5 +80,5 @@ fn named<'m, 'a>(all: &'m [Manifest<'a>], id: &str) -> Option<&'m Manifest<'a>> 
 
 fn known(all: &[Manifest<'_>]) -> String {
     let ids: Vec<_> = all.iter().map(|m| m.id.as_str()).take(50).collect();
-    format!("a skill that has a manifest: {}", ids.join(", "))
+    said!["a skill that has a manifest: ", joined(ids, ", ")]
 }

@@ -7,6 +7,7 @@ use crate::backoff::Curve;
 use crate::failure::{KindSet, Rule};
 use crate::jitter::Jitter;
 use crate::json::{self, Fields as Out};
+use crate::text::said;
 use crate::{Span, failure};
 
 /// The policy as JSON.
@@ -81,7 +82,7 @@ fn guards(out: &mut Out<'_>, f: &Fields) {
 }
 
 fn span(out: &mut Out<'_>, name: &str, span: Span) {
-    out.text(name, span.to_string().as_str());
+    out.text(name, said![span].as_str());
 }
 
 fn maybe_span(out: &mut Out<'_>, name: &str, value: Option<Span>) {
@@ -122,7 +123,7 @@ fn backoff(out: &mut Out<'_>, b: &Backoff) {
         out.text("kind", kind);
         match &b.curve {
             Curve::Schedule(delays) => {
-                out.list("delays", |out| delays.iter().for_each(|d| out.text(d.to_string().as_str())));
+                out.list("delays", |out| delays.iter().for_each(|d| out.text(said![d].as_str())));
             }
             _ => span(out, "base", b.base),
         }

@@ -93,7 +93,7 @@ pub(super) fn call(at: &At<'_>) -> Result<(Call, u64, u64), SnapshotError> {
 /// What is not as it was written.
 impl From<Box<ConfigError>> for SnapshotError {
     fn from(error: Box<ConfigError>) -> SnapshotError {
-        SnapshotError::Damaged(error.to_string())
+        SnapshotError::Damaged(error.text())
     }
 }
 
@@ -125,7 +125,7 @@ fn read(fields: Object<'_>, policy: Policy) -> Read<(Call, u64, u64)> {
     call.used = fields.maybe("used", Usage::read)?.map(Box::new);
     call.ids = fields.maybe("ids", Ids::read)?.map(Box::new);
     call.masks = fields
-        .need("unmasked", |at| Masks::without(at.items(At::words)?).map_err(|e| at.refuse_owned(e.to_string())))?;
+        .need("unmasked", |at| Masks::without(at.items(At::words)?).map_err(|e| at.refuse_owned(e.text())))?;
     Ok((call, fields.need("wall_ms", At::big)?, fields.need("check", At::big)?))
 }
 

@@ -4,6 +4,7 @@ use super::super::body::ErrorBody;
 use super::{Clock, date, number, term};
 use crate::Span;
 use crate::json::Json;
+use crate::text::said;
 
 /// Fields that hold a length of time, and the unit of a bare number. Sources: Codex, Hugging Face, LLM7.
 const LENGTHS: [(&str, u64); 5] = [
@@ -51,7 +52,7 @@ fn quota_reset(error: &ErrorBody, clock: &Clock) -> Option<Span> {
 /// A number in `unit`, or a text with a number or with terms.
 fn length(value: &Json, unit: u64) -> Option<Span> {
     match value {
-        Json::Whole(number) => number::span(&number.to_string(), unit),
+        Json::Whole(number) => number::span(&said![number], unit),
         Json::Number(number) => number::json(*number, unit),
         Json::Text(text) => number::span(text, unit).or_else(|| term::compact(text)),
         _ => None,

@@ -1,6 +1,6 @@
 //! Decimal numbers, exactly: ASCII digits, at most one point, no sign, no exponent.
 
-use crate::Span;
+use crate::{Span, json};
 
 /// One second and one millisecond, in nanoseconds.
 pub(super) const SECOND: u64 = 1_000_000_000;
@@ -31,7 +31,7 @@ pub(super) fn nanos(text: &str, unit: u64) -> Option<u128> {
 
 /// A JSON number times `unit` nanoseconds; its shortest text is what was written.
 pub(super) fn json(number: f64, unit: u64) -> Option<Span> {
-    span(&number.to_string(), unit)
+    span(&json::shown(number), unit)
 }
 
 /// Rounds nanoseconds up to whole milliseconds.

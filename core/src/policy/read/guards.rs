@@ -6,6 +6,7 @@ use crate::json::at::{At, Object, Read};
 use crate::policy::fields::{
     BreakerConfig, CooldownConfig, Fields, Hedge, Millionths, RetryBudgetConfig, ShedConfig, Trip,
 };
+use crate::text::said;
 
 /// More requests than this beside each other hide no slowness any more.
 const MOST_HEDGES: u32 = 100;
@@ -49,7 +50,7 @@ fn breaker(at: &At<'_>) -> Read<BreakerConfig> {
     object.set("open_for_max", &mut out.open_for_max, At::positive_span)?;
     object.set("probe_lease", &mut out.probe_lease, At::positive_span)?;
     if out.open_for_max < out.open_for {
-        return Err(object.refuse("open_for_max", &Json::Null, &format!("at least open_for, {}", out.open_for)));
+        return Err(object.refuse("open_for_max", &Json::Null, &said!["at least open_for, ", out.open_for]));
     }
     Ok(out)
 }

@@ -7,6 +7,7 @@ use crate::jitter::Jitter;
 use crate::json::Json;
 use crate::json::at::{At, Object, Read};
 use crate::policy::fields::{Backoff, Fields, KindOverride, Millionths, RetryAfter};
+use crate::text::{joined, said};
 
 /// Backoff, jitter and retry-after of the policy itself.
 pub(super) fn waits(object: Object<'_>, f: &mut Fields) -> Read<()> {
@@ -81,8 +82,8 @@ fn capped(object: Object<'_>, curve: Curve, from: &Backoff) -> Read<Backoff> {
     let inherited = if matches!(curve, Curve::Constant | Curve::Schedule(_)) { longest } else { from.max };
     let max = object.read("max", At::span)?.unwrap_or(inherited);
     if max < base && !matches!(curve, Curve::Schedule(_)) {
-        let value = Json::Text(max.to_string());
-        return Err(object.refuse("max", &value, &format!("at least the base, {base}")));
+        let value = Json::Text(said![max]);
+        return Err(object.refuse("max", &value, &said!["at least the base, ", base]));
     }
     Ok(Backoff { curve, base, max })
 }
@@ -102,7 +103,7 @@ fn jitter(at: &At<'_>, from: Jitter) -> Read<Jitter> {
     let ratio = written.or(from_ratio.filter(|_| kind == from_kind)).unwrap_or(Millionths(500_000));
     Ok(match kind {
         "none" | "full" if written.is_some() => {
-            return Err(object.refuse("ratio", &Json::Null, &format!("nothing: {kind} has no ratio")));
+            return Err(object.refuse("ratio", &Json::Null, &said!["nothing: ", kind, " has no ratio"]));
         }
         "none" => Jitter::None,
         "full" => Jitter::Full,
@@ -119,7 +120,7 @@ pub(super) fn kinds(at: &At<'_>, f: &Fields) -> Read<Vec<(Kind, KindOverride)>> 
         let known = Kind::from_name(name).filter(|k| not_control(*k));
         let kind = known.ok_or_else(|| {
             let names: Vec<_> = Kind::all().filter(|k| not_control(*k)).map(Kind::name).collect();
-            at.refuse_owned(format!("no such kind; the kinds are {}", names.join(", ")))
+            at.refuse_owned(said!["no such kind; the kinds are ", joined(names, ", ")])
         })?;
         let object = at.object(&["backoff", "jitter", "max_attempts"])?;
         let own = object.read("backoff", |at| backoff(at, &f.backoff))?;
