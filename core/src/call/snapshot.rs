@@ -12,7 +12,6 @@ use crate::action::{Action, Outcome, RetryReason, Step, StopReason};
 use crate::failure::{Failure, Kind, KindSet};
 use crate::guard::{Answer, Grant};
 use crate::json::Json;
-use crate::json::at::At;
 use crate::text::said;
 use crate::trace::Decision;
 use crate::{ConfigError, Span};
@@ -142,8 +141,7 @@ fn checksum(text: &str) -> u64 {
 /// that, so that a store may lay the JSON out anew.
 fn read(json: &str, wall_now_ms: u64, options: Restore) -> Result<Call, SnapshotError> {
     let tree = Json::parse(json).map_err(|e| SnapshotError::Damaged(e.0))?;
-    let root = At::root("snapshot", &tree, None);
-    let (mut call, wall_ms, check) = load::call(&root)?;
+    let (mut call, wall_ms, check) = load::call(&tree)?;
     if check != checksum(&save::text(&call, wall_ms, 0)) {
         return Err(SnapshotError::Damaged("its checksum does not match what it says".into()));
     }

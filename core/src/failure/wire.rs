@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Body, Category, DecidedBy, Evidence, Failure, Kind, KindSet, RetryAfterSource};
 use crate::Span;
-use crate::json::at::{At, Read};
+use crate::json::at::At;
 use crate::json::{Fields, Json};
 
 macro_rules! names {
@@ -22,6 +22,10 @@ macro_rules! names {
             #[must_use]
             pub fn from_name(name: &str) -> Option<$type> {
                 Self::ALL.iter().find(|row| row.1 == name).map(|row| row.0)
+            }
+
+            fn read(at: &At<'_>) -> $type {
+                Self::ALL[at.index(Self::ALL.len(), &|i| Self::ALL[i].1)].0
             }
         }
 
@@ -161,35 +165,26 @@ impl Failure {
 
     /// Reads what [`Failure::write`] writes, or a shorter object: only `kind` is required, the rest is as
     /// [`Failure::of`] has it. `retry_after` may be given as a duration such as `"2s"` in place of `retry_after_ns`.
-    pub(crate) fn read(at: &At<'_>) -> Read<Failure> {
-        let fields = at.object(&FIELDS)?;
-        let mut failure = Failure::of(fields.need("kind", |at| at.kind(|_| true))?);
+    pub(crate) fn read(at: &At<'_>) -> Failure {
+        let fields = at.object(&FIELDS);
+        let mut failure = Failure::of(fields.need("kind", |at| at.kind(|_| true)));
         // It follows from the kind; a different one is a damaged record.
-        let category = failure.category().name();
-        fields.maybe("category", |at| at.choice(&[(category, ())]))?;
-        failure.code = fields.maybe("code", At::words)?;
-        failure.message = fields.maybe("message", At::words)?;
-        failure.inner_trace = fields.maybe("inner_trace", At::words)?;
-        failure.retry_after = fields.maybe("retry_after", At::span)?;
-        if let Some(span) = fields.maybe("retry_after_ns", At::big)? {
+        if let Some(at) = fields.get("category").filter(|at| !at.is_null()) {
+            at.choice(&[(failure.category().name(), ())]);
+        }
+        fields.unset("code", &mut failure.code, At::words);
+        fields.unset("message", &mut failure.message, At::words);
+        fields.unset("inner_trace", &mut failure.inner_trace, At::words);
+        fields.unset("retry_after", &mut failure.retry_after, At::span);
+        if let Some(span) = fields.maybe("retry_after_ns", At::big) {
             failure.retry_after = Some(Span::from_nanos(span));
         }
-        failure.retry_after_source = fields.maybe("retry_after_source", |at| named(at, RetryAfterSource::ALL))?;
-        if let Some(by) = fields.maybe("decided_by", |at| named(at, DecidedBy::ALL))? {
-            failure.decided_by = by;
-        }
-        if let Some(forbidden) = fields.maybe("retry_forbidden", At::flag)? {
-            failure.retry_forbidden = forbidden;
-        }
-        if let Some(executed) = fields.maybe("may_have_executed", At::flag)? {
-            failure.may_have_executed = executed;
-        }
-        Ok(failure)
+        fields.unset("retry_after_source", &mut failure.retry_after_source, RetryAfterSource::read);
+        failure.decided_by = fields.maybe("decided_by", DecidedBy::read).unwrap_or(failure.decided_by);
+        failure.retry_forbidden = fields.maybe("retry_forbidden", At::flag).unwrap_or(failure.retry_forbidden);
+        failure.may_have_executed = fields.maybe("may_have_executed", At::flag).unwrap_or(failure.may_have_executed);
+        failure
     }
-}
-
-fn named<T: Copy>(at: &At<'_>, all: &[(T, &'static str)]) -> Read<T> {
-    at.index(all.len(), |i| all[i].1).map(|i| all[i].0)
 }
 
 const FACTS: [&str; 13] = [
@@ -209,37 +204,34 @@ const FACTS: [&str; 13] = [
 ];
 
 impl Evidence {
-    pub(crate) fn read(at: &At<'_>) -> Read<Evidence> {
-        let fields = at.object(&FACTS)?;
+    pub(crate) fn read(at: &At<'_>) -> Evidence {
+        let fields = at.object(&FACTS);
         let mut evidence = Evidence::default();
-        let status = fields.maybe("status", |at| at.count(0, u16::MAX.into()))?;
-        evidence.status = status.and_then(|status| u16::try_from(status).ok());
-        evidence.headers = fields.maybe("headers", |at| at.items(header))?.unwrap_or_default();
-        evidence.body = fields.maybe("body", |at| {
-            Ok(match at.value {
-                Json::Text(text) => Body::Text(text.clone()),
-                parsed => Body::Json(parsed.clone()),
-            })
-        })?;
-        evidence.provider_code = fields.maybe("provider_code", At::words)?;
-        evidence.provider_type = fields.maybe("provider_type", At::words)?;
-        evidence.error_types = fields.maybe("error_types", |at| at.items(At::words))?.unwrap_or_default();
-        evidence.os_code = fields.maybe("os_code", At::words)?;
-        evidence.message = fields.maybe("message", At::words)?;
-        evidence.in_stream = fields.maybe("in_stream", At::flag)?.unwrap_or(false);
-        evidence.in_check = fields.maybe("in_check", At::flag)?.unwrap_or(false);
-        evidence.cancelled = fields.maybe("cancelled", At::flag)?.unwrap_or(false);
-        evidence.inner_trace = fields.maybe("inner_trace", At::words)?;
-        evidence.wall_now_ms = fields.maybe("wall_now_ms", At::big)?;
-        Ok(evidence)
+        evidence.status = fields.maybe("status", |at| u16::try_from(at.count(0, u16::MAX.into())).unwrap_or(u16::MAX));
+        evidence.headers = fields.maybe("headers", |at| at.items(header)).unwrap_or_default();
+        evidence.body = fields.maybe("body", |at| match at.value {
+            Json::Text(text) => Body::Text(text.clone()),
+            parsed => Body::Json(parsed.clone()),
+        });
+        fields.unset("provider_code", &mut evidence.provider_code, At::words);
+        fields.unset("provider_type", &mut evidence.provider_type, At::words);
+        evidence.error_types = fields.maybe("error_types", |at| at.items(At::words)).unwrap_or_default();
+        fields.unset("os_code", &mut evidence.os_code, At::words);
+        fields.unset("message", &mut evidence.message, At::words);
+        evidence.in_stream = fields.maybe("in_stream", At::flag).unwrap_or_default();
+        evidence.in_check = fields.maybe("in_check", At::flag).unwrap_or_default();
+        evidence.cancelled = fields.maybe("cancelled", At::flag).unwrap_or_default();
+        fields.unset("inner_trace", &mut evidence.inner_trace, At::words);
+        evidence.wall_now_ms = fields.maybe("wall_now_ms", At::big);
+        evidence
     }
 }
 
 /// A name and its value.
-fn header(at: &At<'_>) -> Read<(String, String)> {
+fn header(at: &At<'_>) -> (String, String) {
     match at.value.as_list() {
-        Some([Json::Text(name), Json::Text(value)]) => Ok((name.clone(), value.clone())),
-        _ => Err(at.refuse("a name and a value, both text")),
+        Some([Json::Text(name), Json::Text(value)]) => (name.clone(), value.clone()),
+        _ => at.refuse("a name and a value, both text"),
     }
 }
 

@@ -25,7 +25,7 @@ pub use shed::Load;
 use crate::action::StopReason;
 use crate::failure::Kind;
 use crate::json::Fields;
-use crate::json::at::{At, Read};
+use crate::json::at::At;
 use crate::policy::Target;
 use crate::{Policy, Span};
 
@@ -392,15 +392,15 @@ impl Usage {
     }
 
     /// Reads what `write` writes.
-    pub(crate) fn read(at: &At<'_>) -> Read<Usage> {
-        let fields = at.object(&["input_tokens", "output_tokens", "cost_nanos", "currency"])?;
+    pub(crate) fn read(at: &At<'_>) -> Usage {
+        let fields = at.object(&["input_tokens", "output_tokens", "cost_nanos", "currency"]);
         let number = |name| fields.maybe(name, At::big);
-        Ok(Usage {
-            input_tokens: number("input_tokens")?,
-            output_tokens: number("output_tokens")?,
-            cost_nanos: number("cost_nanos")?,
-            currency: fields.maybe("currency", At::words)?,
-        })
+        Usage {
+            input_tokens: number("input_tokens"),
+            output_tokens: number("output_tokens"),
+            cost_nanos: number("cost_nanos"),
+            currency: fields.maybe("currency", At::words),
+        }
     }
 
     /// The sum; a number that none of them knows stays unknown. Costs in different currencies are not added up.

@@ -113,14 +113,7 @@ fn kinds(out: &mut Out<'_>, name: &str, set: KindSet) {
 
 fn backoff(out: &mut Out<'_>, b: &Backoff) {
     out.object("backoff", |out| {
-        let kind = match &b.curve {
-            Curve::Constant => "constant",
-            Curve::Linear => "linear",
-            Curve::Exponential(_) => "exponential",
-            Curve::Decorrelated => "decorrelated",
-            Curve::Schedule(_) => "schedule",
-        };
-        out.text("kind", kind);
+        out.text("kind", b.curve.name());
         match &b.curve {
             Curve::Schedule(delays) => {
                 out.list("delays", |out| delays.iter().for_each(|d| out.text(said![d].as_str())));
@@ -136,14 +129,10 @@ fn backoff(out: &mut Out<'_>, b: &Backoff) {
 
 /// Nothing beside decorrelated, which draws by itself.
 fn jitter(out: &mut Out<'_>, j: Jitter, beside: &Backoff) {
-    let (kind, r) = match j {
-        _ if beside.curve == Curve::Decorrelated => return,
-        Jitter::None => ("none", None),
-        Jitter::Full => ("full", None),
-        Jitter::LowerBounded(r) => ("lower_bounded", Some(r)),
-        Jitter::Proportional(r) => ("proportional", Some(r)),
-        Jitter::Additive(r) => ("additive", Some(r)),
-    };
+    if beside.curve == Curve::Decorrelated {
+        return;
+    }
+    let (kind, r) = j.parts();
     out.object("jitter", |out| {
         out.text("kind", kind);
         if let Some(r) = r {

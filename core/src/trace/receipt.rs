@@ -6,7 +6,7 @@ use super::mask::{Masks, mask};
 use crate::action::StopReason;
 use crate::failure::{Failure, Kind};
 use crate::guard::{RefusedBy, Usage};
-use crate::json::at::{At, Read};
+use crate::json::at::At;
 use crate::json::{self, Fields};
 use crate::{Policy, Span};
 
@@ -28,18 +28,18 @@ pub struct Ids {
 }
 
 impl Ids {
-    pub(crate) fn read(at: &At<'_>) -> Read<Ids> {
+    pub(crate) fn read(at: &At<'_>) -> Ids {
         let fields =
-            at.object(&["trace_id", "idempotency_key", "scene", "prompt_version", "outer_trace_id", "client"])?;
+            at.object(&["trace_id", "idempotency_key", "scene", "prompt_version", "outer_trace_id", "client"]);
         let text = |name| fields.maybe(name, At::words);
-        Ok(Ids {
-            trace_id: text("trace_id")?.unwrap_or_default(),
-            idempotency_key: text("idempotency_key")?,
-            scene: text("scene")?,
-            prompt_version: text("prompt_version")?,
-            outer_trace_id: text("outer_trace_id")?,
-            client: text("client")?,
-        })
+        Ids {
+            trace_id: text("trace_id").unwrap_or_default(),
+            idempotency_key: text("idempotency_key"),
+            scene: text("scene"),
+            prompt_version: text("prompt_version"),
+            outer_trace_id: text("outer_trace_id"),
+            client: text("client"),
+        }
     }
 
     pub(crate) fn write(&self, out: &mut Fields<'_>) {
