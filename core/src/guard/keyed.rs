@@ -33,21 +33,31 @@ impl<T> Default for Keyed<T> {
 }
 
 impl<T: Default + Idle> Keyed<T> {
-    /// Works on the machine of this key, a new one if there is none.
+    /// Works on the machine of this key, a new one if there is none. A new one that is idle afterwards is not kept.
     pub fn with<R>(&mut self, key: &str, now: Span, work: impl FnOnce(&mut T) -> R) -> R {
-        if let Ok(index) = self.place(key) {
-            let entry = &mut self.0[index].1;
-            entry.used = now;
-            return work(&mut entry.machine);
-        }
-        let mut machine = T::default();
-        let result = work(&mut machine);
-        if !machine.is_idle(now) {
+        let (index, new) = self.enter(key, now);
+        let machine = &mut self.0[index].1.machine;
+        let result = work(machine);
+        if new && machine.is_idle(now) {
+            self.0.remove(index);
+        } else if new {
             self.make_room(now);
-            let (Ok(index) | Err(index)) = self.place(key);
-            self.0.insert(index, (key.into(), Box::new(Entry { used: now, machine })));
         }
         result
+    }
+
+    /// Where the machine of this key is now, and whether it is new.
+    fn enter(&mut self, key: &str, now: Span) -> (usize, bool) {
+        match self.place(key) {
+            Ok(index) => {
+                self.0[index].1.used = now;
+                (index, false)
+            }
+            Err(index) => {
+                self.0.insert(index, (key.into(), Box::new(Entry { used: now, machine: T::default() })));
+                (index, true)
+            }
+        }
     }
 
     /// The machine of this key, if it has anything to remember.
@@ -67,7 +77,7 @@ impl<T: Default + Idle> Keyed<T> {
     }
 
     fn make_room(&mut self, now: Span) {
-        if self.0.len() < MOST {
+        if self.0.len() <= MOST {
             return;
         }
         let order = self.0.iter().map(|(_, entry)| (!entry.machine.is_idle(now), entry.used)).collect();
