@@ -4,12 +4,13 @@
 //! and both of our own, because a general one is a tenth of it. The tree keeps what a policy must see: a key given twice.
 
 pub(crate) mod at;
+pub(crate) mod form;
 mod number;
 mod read;
 mod write;
 
 pub(crate) use number::shown;
-pub(crate) use write::{Fields, list, object};
+pub(crate) use write::{Fields, Items, list, object};
 
 use std::fmt;
 

@@ -21,6 +21,7 @@ use crate::action::{Action, Outcome, Redeliver, Stop};
 use crate::failure::{Failure, classify};
 use crate::guard::{RunConfig, Transition, Usage};
 use crate::json::at::{self, At};
+use crate::json::form::{self, Value};
 use crate::json::{self, Fields, Json};
 use crate::text::said;
 use crate::trace::Ids;
@@ -64,17 +65,17 @@ impl Outcome {
         if let Some(at) = &success {
             at.object(&[]);
         }
-        outcome.failure = fields.maybe("failure", Failure::read);
+        fields.fill("failure", &mut outcome.failure);
         let evidence = fields.maybe("evidence", Evidence::read);
         let given = [success.is_some(), outcome.failure.is_some(), evidence.is_some()];
         if given.into_iter().filter(|given| *given).count() != 1 {
             at.refuse::<()>("one of success, failure, evidence");
         }
-        outcome.delivered = fields.maybe("delivered", At::big).unwrap_or(0);
-        outcome.delivering = fields.maybe("delivering", At::nanos).unwrap_or_default();
+        fields.fill("delivered", &mut outcome.delivered);
+        fields.fill("delivering", &mut outcome.delivering);
         outcome.usage = fields.maybe("usage", used);
-        outcome.retry_if = fields.maybe("retry_if", At::flag);
-        outcome.backoff = fields.maybe("backoff", At::nanos);
+        fields.fill("retry_if", &mut outcome.retry_if);
+        fields.fill("backoff", &mut outcome.backoff);
         (outcome, evidence)
     }
 }
@@ -86,13 +87,15 @@ impl Failure {
     /// # Errors
     /// [`WireError`] for an unknown kind or field.
     pub fn from_json(text: &str) -> Result<Failure, WireError> {
-        read("failure", text, Failure::read)
+        let mut failure = None;
+        read("failure", text, |at| Value::read(&mut failure, at))?;
+        Ok(failure.unwrap_or_else(|| Failure::of(crate::Kind::Unknown)))
     }
 
     /// The failure as JSON, as [`Failure::from_json`] reads it.
     #[must_use]
     pub fn to_json(&self) -> String {
-        json::object(|out| self.write(out))
+        json::object(|out| form::write(out, &mut self.clone()))
     }
 }
 
@@ -103,7 +106,8 @@ impl Ids {
     /// # Errors
     /// [`WireError`] for an unknown field or a value of another type.
     pub fn from_json(text: &str) -> Result<Ids, WireError> {
-        read("ids", text, Ids::read)
+        let mut ids = Ids::default();
+        read("ids", text, |at| form::read(at, &mut ids)).map(|()| ids)
     }
 }
 
@@ -140,14 +144,14 @@ impl RunConfig {
     pub fn from_json(text: &str) -> Result<RunConfig, WireError> {
         read("run", text, |at| {
             let fields = at.object(&RUN);
-            RunConfig {
-                attempts: fields.maybe("attempts", At::big),
-                tokens: fields.maybe("tokens", At::big),
-                cost_nanos: fields.maybe("cost", money),
-                deadline: fields.maybe("deadline", At::nanos),
-                estimate_tokens: fields.maybe("estimate_tokens", At::big).unwrap_or(0),
-                estimate_cost_nanos: fields.maybe("estimate_cost", money).unwrap_or(0),
-            }
+            let mut run = RunConfig::default();
+            fields.fill("attempts", &mut run.attempts);
+            fields.fill("tokens", &mut run.tokens);
+            run.cost_nanos = fields.maybe("cost", money);
+            fields.fill("deadline", &mut run.deadline);
+            fields.fill("estimate_tokens", &mut run.estimate_tokens);
+            run.estimate_cost_nanos = fields.maybe("estimate_cost", money).unwrap_or(0);
+            run
         })
     }
 }
@@ -159,12 +163,12 @@ const RUN: [&str; 6] = ["attempts", "tokens", "cost", "deadline", "estimate_toke
 
 fn used(at: &At<'_>) -> Usage {
     let fields = at.object(&USAGE);
-    Usage {
-        input_tokens: fields.maybe("input_tokens", At::big),
-        output_tokens: fields.maybe("output_tokens", At::big),
-        cost_nanos: fields.maybe("cost", money),
-        currency: fields.maybe("currency", At::words),
-    }
+    let mut usage = Usage::default();
+    fields.fill("input_tokens", &mut usage.input_tokens);
+    fields.fill("output_tokens", &mut usage.output_tokens);
+    usage.cost_nanos = fields.maybe("cost", money);
+    fields.fill("currency", &mut usage.currency);
+    usage
 }
 
 /// Money as billionths, ties to even.

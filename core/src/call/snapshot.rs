@@ -4,8 +4,8 @@
 //! goes on with it is the user's to ensure. Times inside count from the call's first `begin`, so no clock is in it
 //! but the wall time at which it was taken.
 
+mod fields;
 mod load;
-mod save;
 
 use super::{Asked, Call, State};
 use crate::action::{Action, Outcome, RetryReason, Step, StopReason};
@@ -72,8 +72,12 @@ impl Call {
         if self.origin.is_some() {
             self.at(now);
         }
-        let check = checksum(&save::text(self, wall_now_ms, 0));
-        save::text(self, wall_now_ms, check)
+        let call = std::mem::replace(self, Call::new(self.policy.clone(), 0));
+        let mut snapshot = fields::Snapshot { call, wall_ms: wall_now_ms, check: 0 };
+        let check = checksum(&snapshot.text(0));
+        let text = snapshot.text(check);
+        *self = snapshot.call;
+        text
     }
 
     /// The call that a snapshot was taken of, and its next action: the rest of its wait, the fallback it was about to
@@ -141,10 +145,12 @@ fn checksum(text: &str) -> u64 {
 /// that, so that a store may lay the JSON out anew.
 fn read(json: &str, wall_now_ms: u64, options: Restore) -> Result<Call, SnapshotError> {
     let tree = Json::parse(json).map_err(|e| SnapshotError::Damaged(e.0))?;
-    let (mut call, wall_ms, check) = load::call(&tree)?;
-    if check != checksum(&save::text(&call, wall_ms, 0)) {
+    let mut snapshot = load::snapshot(&tree)?;
+    let (wall_ms, check) = (snapshot.wall_ms, snapshot.check);
+    if check != checksum(&snapshot.text(0)) {
         return Err(SnapshotError::Damaged("its checksum does not match what it says".into()));
     }
+    let mut call = snapshot.call;
     // A call that has not begun has no deadline that could move.
     if options.count_suspended && call.began_at_all() {
         call.carried = call.time.plus(Span::from_millis(wall_now_ms.saturating_sub(wall_ms)));

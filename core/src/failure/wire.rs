@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{Body, Category, DecidedBy, Evidence, Failure, Kind, KindSet, RetryAfterSource};
-use crate::Span;
 use crate::json::at::At;
+use crate::json::form::{self, Form, Record, Value};
 use crate::json::{Fields, Json};
 
 macro_rules! names {
@@ -24,8 +24,16 @@ macro_rules! names {
                 Self::ALL.iter().find(|row| row.1 == name).map(|row| row.0)
             }
 
-            fn read(at: &At<'_>) -> $type {
-                Self::ALL[at.index(Self::ALL.len(), &|i| Self::ALL[i].1)].0
+        }
+
+        impl Value for Option<$type> {
+            fn read(&mut self, at: &At<'_>) {
+                let all = <$type>::ALL;
+                *self = Some(all[at.index(all.len(), &|i| all[i].1)].0);
+            }
+
+            fn write(&mut self, out: &mut Fields<'_>, name: &str) {
+                out.text(name, self.map(<$type>::name));
             }
         }
 
@@ -134,56 +142,56 @@ impl fmt::Display for Failure {
     }
 }
 
-const FIELDS: [&str; 11] = [
-    "kind",
-    "category",
-    "code",
-    "message",
-    "retry_after",
-    "retry_after_ns",
-    "retry_after_source",
-    "decided_by",
-    "retry_forbidden",
-    "may_have_executed",
-    "inner_trace",
-];
-
-impl Failure {
-    /// Writes every field, absent ones as `null`; `retry_after_ns` is in nanoseconds.
-    pub(crate) fn write(&self, out: &mut Fields<'_>) {
-        out.text("kind", self.kind.name());
-        out.text("category", self.kind.category().name());
-        out.text("code", self.code.as_deref());
-        out.text("message", self.message.as_deref());
-        out.number("retry_after_ns", self.retry_after.map(Span::as_nanos));
-        out.text("retry_after_source", self.retry_after_source.map(RetryAfterSource::name));
-        out.text("decided_by", self.decided_by.name());
-        out.flag("retry_forbidden", self.retry_forbidden);
-        out.flag("may_have_executed", self.may_have_executed);
-        out.text("inner_trace", self.inner_trace.as_deref());
+/// `retry_after_ns` is in nanoseconds. `retry_after` may be given in its place, as a duration such as `"2s"`.
+impl Record for Failure {
+    fn fields(&mut self, form: &mut Form<'_, '_>) {
+        form.field("kind", &mut self.kind);
+        form.derived("category", &mut |out| out.text("category", self.kind.category().name()));
+        form.field("code", &mut self.code);
+        form.field("message", &mut self.message);
+        if !form.writes() {
+            form.derived("retry_after", &mut |_| ());
+        }
+        form.field("retry_after_ns", &mut self.retry_after);
+        form.field("retry_after_source", &mut self.retry_after_source);
+        let mut decided_by = Some(self.decided_by);
+        form.field("decided_by", &mut decided_by);
+        self.decided_by = decided_by.unwrap_or(self.decided_by);
+        form.field("retry_forbidden", &mut self.retry_forbidden);
+        form.field("may_have_executed", &mut self.may_have_executed);
+        form.field("inner_trace", &mut self.inner_trace);
     }
+}
 
-    /// Reads what [`Failure::write`] writes, or a shorter object: only `kind` is required, the rest is as
-    /// [`Failure::of`] has it. `retry_after` may be given as a duration such as `"2s"` in place of `retry_after_ns`.
-    pub(crate) fn read(at: &At<'_>) -> Failure {
-        let fields = at.object(&FIELDS);
-        let mut failure = Failure::of(fields.need("kind", |at| at.kind(|_| true)));
+/// Absent fields are written as `null`. Only `kind` is required, the rest is as [`Failure::of`] has it.
+impl Value for Option<Failure> {
+    fn read(&mut self, at: &At<'_>) {
+        let failure = self.insert(Failure::of(Kind::Unknown));
+        let object = form::object(at, failure);
+        *failure = Failure::of(object.need("kind", |at| at.kind(|_| true)));
         // It follows from the kind; a different one is a damaged record.
-        if let Some(at) = fields.get("category").filter(|at| !at.is_null()) {
+        if let Some(at) = object.given("category") {
             at.choice(&[(failure.category().name(), ())]);
         }
-        fields.unset("code", &mut failure.code, At::words);
-        fields.unset("message", &mut failure.message, At::words);
-        fields.unset("inner_trace", &mut failure.inner_trace, At::words);
-        fields.unset("retry_after", &mut failure.retry_after, At::span);
-        if let Some(span) = fields.maybe("retry_after_ns", At::big) {
-            failure.retry_after = Some(Span::from_nanos(span));
+        failure.retry_after = object.given("retry_after").map(|at| at.span());
+        failure.fields(&mut Form::Read(object));
+    }
+
+    fn write(&mut self, out: &mut Fields<'_>, name: &str) {
+        match self {
+            Some(failure) => failure.write(out, name),
+            None => out.text(name, None),
         }
-        fields.unset("retry_after_source", &mut failure.retry_after_source, RetryAfterSource::read);
-        failure.decided_by = fields.maybe("decided_by", DecidedBy::read).unwrap_or(failure.decided_by);
-        failure.retry_forbidden = fields.maybe("retry_forbidden", At::flag).unwrap_or(failure.retry_forbidden);
-        failure.may_have_executed = fields.maybe("may_have_executed", At::flag).unwrap_or(failure.may_have_executed);
-        failure
+    }
+}
+
+impl Value for Kind {
+    fn read(&mut self, at: &At<'_>) {
+        *self = at.kind(|_| true);
+    }
+
+    fn write(&mut self, out: &mut Fields<'_>, name: &str) {
+        out.text(name, self.name());
     }
 }
 
@@ -207,22 +215,23 @@ impl Evidence {
     pub(crate) fn read(at: &At<'_>) -> Evidence {
         let fields = at.object(&FACTS);
         let mut evidence = Evidence::default();
-        evidence.status = fields.maybe("status", |at| u16::try_from(at.count(0, u16::MAX.into())).unwrap_or(u16::MAX));
+        let status = fields.maybe("status", |at| at.count(0, u16::MAX.into()));
+        evidence.status = status.and_then(|status| u16::try_from(status).ok());
         evidence.headers = fields.maybe("headers", |at| at.items(header)).unwrap_or_default();
         evidence.body = fields.maybe("body", |at| match at.value {
             Json::Text(text) => Body::Text(text.clone()),
             parsed => Body::Json(parsed.clone()),
         });
-        fields.unset("provider_code", &mut evidence.provider_code, At::words);
-        fields.unset("provider_type", &mut evidence.provider_type, At::words);
+        fields.fill("provider_code", &mut evidence.provider_code);
+        fields.fill("provider_type", &mut evidence.provider_type);
         evidence.error_types = fields.maybe("error_types", |at| at.items(At::words)).unwrap_or_default();
-        fields.unset("os_code", &mut evidence.os_code, At::words);
-        fields.unset("message", &mut evidence.message, At::words);
-        evidence.in_stream = fields.maybe("in_stream", At::flag).unwrap_or_default();
-        evidence.in_check = fields.maybe("in_check", At::flag).unwrap_or_default();
-        evidence.cancelled = fields.maybe("cancelled", At::flag).unwrap_or_default();
-        fields.unset("inner_trace", &mut evidence.inner_trace, At::words);
-        evidence.wall_now_ms = fields.maybe("wall_now_ms", At::big);
+        fields.fill("os_code", &mut evidence.os_code);
+        fields.fill("message", &mut evidence.message);
+        fields.fill("in_stream", &mut evidence.in_stream);
+        fields.fill("in_check", &mut evidence.in_check);
+        fields.fill("cancelled", &mut evidence.cancelled);
+        fields.fill("inner_trace", &mut evidence.inner_trace);
+        fields.fill("wall_now_ms", &mut evidence.wall_now_ms);
         evidence
     }
 }
@@ -238,6 +247,7 @@ fn header(at: &At<'_>) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Span;
 
     #[test]
     fn what_is_written_reads_back() {

@@ -7,6 +7,7 @@
 use std::cell::Cell;
 
 use super::Json;
+use super::form::Value;
 use crate::failure::{Kind, KindSet};
 use crate::policy::{ConfigError, Millionths};
 use crate::text::{joined, said};
@@ -265,13 +266,25 @@ impl<'a> Object<'a> {
 
     /// Reads the field where it is given and not `null`.
     pub fn maybe<T>(self, name: &'a str, read: fn(&At<'a>) -> T) -> Option<T> {
-        self.0.get(name).filter(|at| !at.is_null()).map(|at| read(&at))
+        self.given(name).map(|at| read(&at))
     }
 
     /// Reads the field into its slot where it is given.
     pub fn set<T>(self, name: &'a str, slot: &mut T, read: fn(&At<'a>) -> T) {
         if let Some(at) = self.0.get(name) {
             *slot = read(&at);
+        }
+    }
+
+    /// The field where it is given and not `null`.
+    pub fn given(self, name: &'a str) -> Option<At<'a>> {
+        self.0.get(name).filter(|at| !at.is_null())
+    }
+
+    /// Reads the field into its value where it is given and not `null`.
+    pub fn fill(self, name: &'a str, value: &mut dyn Value) {
+        if let Some(at) = self.given(name) {
+            value.read(&at);
         }
     }
 

@@ -36,6 +36,7 @@ pub struct Machine {
 }
 
 /// Options of a new call.
+#[derive(Default)]
 struct Options {
     ids: Option<Ids>,
     ends_by: Option<Span>,
@@ -48,14 +49,14 @@ struct Options {
 impl Options {
     fn read(at: &At<'_>) -> Options {
         let fields = at.object(&["ids", "endsBy", "recorded", "heard", "unmask", "repairs"]);
-        Options {
-            ids: fields.maybe("ids", Ids::read),
-            ends_by: fields.maybe("endsBy", At::nanos),
-            recorded: fields.maybe("recorded", At::flag).unwrap_or(false),
-            heard: fields.maybe("heard", At::flag).unwrap_or(false),
-            unmask: fields.maybe("unmask", |at| at.items(At::words)).unwrap_or_default(),
-            repairs: fields.maybe("repairs", repairs).unwrap_or_default(),
-        }
+        let mut options = Options::default();
+        fields.fill("ids", &mut options.ids);
+        fields.fill("endsBy", &mut options.ends_by);
+        fields.fill("recorded", &mut options.recorded);
+        fields.fill("heard", &mut options.heard);
+        options.unmask = fields.maybe("unmask", |at| at.items(At::words)).unwrap_or_default();
+        options.repairs = fields.maybe("repairs", repairs).unwrap_or_default();
+        options
     }
 }
 
@@ -112,12 +113,12 @@ impl Machine {
     ) -> Result<Machine, Refused> {
         let asked = read("options", options, |at| {
             let fields = at.object(&["countSuspended", "endsBy", "repairs"]);
-            Restore {
-                count_suspended: fields.maybe("countSuspended", At::flag).unwrap_or(true),
-                guarded: peers.guards.is_some() || peers.run.is_some(),
-                ends_by: fields.maybe("endsBy", At::nanos),
-                repairs: fields.maybe("repairs", repairs).unwrap_or_default(),
-            }
+            let guarded = peers.guards.is_some() || peers.run.is_some();
+            let mut how = Restore { guarded, ..Restore::default() };
+            fields.fill("countSuspended", &mut how.count_suspended);
+            fields.fill("endsBy", &mut how.ends_by);
+            how.repairs = fields.maybe("repairs", repairs).unwrap_or_default();
+            how
         })?;
         let run_ends = peers.run.as_ref().and_then(|run| run.deadline());
         let how = Restore { ends_by: asked.ends_by.into_iter().chain(run_ends).min(), ..asked };
