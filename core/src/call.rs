@@ -160,6 +160,7 @@ impl State {
 impl Call {
     /// A call under this policy. The seed decides every random draw.
     #[must_use]
+    #[inline(never)]
     pub fn new(policy: Policy, seed: u64) -> Call {
         let deadline = policy.total_timeout;
         Call {

@@ -34,7 +34,7 @@ fn retry_info(error: &ErrorBody) -> Option<Span> {
         Json::Text(text) => term::compact(text),
         parts @ Json::Map(_) => {
             let part = |key| parts.get(key).map_or(Some(0), Json::as_u64);
-            let nanos = u128::from(part("seconds")?) * u128::from(number::SECOND) + u128::from(part("nanos")?);
+            let nanos = part("seconds")?.saturating_mul(number::SECOND).saturating_add(part("nanos")?);
             Some(number::whole_millis(nanos))
         }
         _ => None,
