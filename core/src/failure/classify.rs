@@ -12,7 +12,7 @@
 
 use super::body::Document;
 use super::facts::{Facts, is_success};
-use super::types::{CodeRow, OS_CODES, TypeRow};
+use super::types::{Meaning, os_code};
 use super::{DecidedBy, Evidence, Failure, Kind, KindSet, Rule};
 use super::{answer, error_type, phrases, provider, retry_after, rules};
 use crate::Span;
@@ -125,7 +125,7 @@ fn is_cancelled(facts: &Facts) -> bool {
 }
 
 /// Under an error status there was no answer, so that a client failed to parse one says nothing.
-fn says_more_than_status(row: &TypeRow, facts: &Facts) -> bool {
+fn says_more_than_status(row: &Meaning, facts: &Facts) -> bool {
     const ABOUT_ANSWERS: KindSet = KindSet::of(&[Kind::InvalidOutput, Kind::ParseError, Kind::SchemaInvalid]);
     !ABOUT_ANSWERS.contains(row.kind) || facts.evidence.status.is_none_or(is_success)
 }
@@ -154,9 +154,9 @@ fn ended_badly(facts: &Facts) -> Option<Kind> {
     facts.document.and_then(answer::ending).or((empty && success).then_some(Kind::InvalidOutput))
 }
 
-fn network_code(facts: &Facts) -> Option<&'static CodeRow> {
+fn network_code(facts: &Facts) -> Option<Meaning> {
     let codes = [&facts.evidence.os_code, &facts.evidence.provider_code];
-    codes.into_iter().flatten().find_map(|code| OS_CODES.iter().find(|row| row.code == code))
+    codes.into_iter().flatten().find_map(|code| os_code(code))
 }
 
 /// Fields and phrases refine a kind; a word that names a wrong request exactly is left alone.

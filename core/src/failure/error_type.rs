@@ -1,6 +1,6 @@
 //! Which error types are meant by a name, and what the known ones say.
 
-use super::types::{TYPES, TypeRow};
+use super::types::{self, Meaning};
 use super::{Category, Kind};
 
 /// What the error itself says if it is a decision to stop. A cancelled cause further down is not the caller's.
@@ -10,13 +10,13 @@ pub(super) fn control(names: &[String]) -> Option<Kind> {
 }
 
 /// The rows of the error's types, outermost first, decisions to stop left out.
-pub(super) fn known(names: &[String]) -> impl Iterator<Item = &'static TypeRow> {
+pub(super) fn known(names: &[String]) -> impl Iterator<Item = Meaning> {
     names.iter().filter_map(|name| row(name)).filter(|row| row.kind.category() != Category::Control)
 }
 
-fn row(name: &str) -> Option<&'static TypeRow> {
+fn row(name: &str) -> Option<Meaning> {
     let name = TypeName::new(name);
-    TYPES.iter().find(|row| name.is(row.name))
+    types::type_that(|known| name.is(known))
 }
 
 /// The name of an error's type, split once: it is compared with many.

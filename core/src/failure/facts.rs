@@ -105,12 +105,14 @@ fn cut(text: &str) -> &str {
 fn codes<'a>(evidence: &'a Evidence, error: Option<ErrorBody<'a>>) -> Vec<Cow<'a, str>> {
     let mut codes: Vec<Cow<str>> = evidence.provider_code.as_deref().map(Cow::Borrowed).into_iter().collect();
     let Some(error) = error else { return codes };
-    codes.extend(error.details().filter_map(|(_, detail)| word(detail.get("reason")?)));
-    codes.extend(CODES.iter().filter_map(|key| word(error.object.get(key)?)));
-    codes.extend(error.object.get("innererror").and_then(|inner| word(inner.get("code")?)));
-    codes.extend(error.outer.get("code").and_then(word));
+    let mut add = |value: Option<&'a Json>| codes.extend(value.and_then(word));
+    error.details().for_each(|(_, detail)| add(detail.get("reason")));
+    CODES.iter().for_each(|key| add(error.object.get(key)));
+    add(error.object.get("innererror").and_then(|inner| inner.get("code")));
+    add(error.outer.get("code"));
     // `{"error": "rate_limit_exceeded", "message": ...}`: a single word is a code, a sentence a message.
-    codes.extend(error.outer.get("error").and_then(word).filter(|text| text.bytes().all(|b| b.is_ascii_graphic())));
+    let single = |value: &&Json| value.as_str().is_none_or(|text| text.bytes().all(|b| b.is_ascii_graphic()));
+    add(error.outer.get("error").filter(single));
     codes
 }
 

@@ -7,6 +7,7 @@ use super::facts::Facts;
 use super::{Kind, KindSet};
 use crate::json::Json;
 use crate::text::lowered;
+use crate::words::{Packer, Words, packed};
 
 /// One meaning, the kinds it refines, and the phrases (lower case) that carry it.
 struct Row {
@@ -214,9 +215,33 @@ fn phrase(kind: Kind, message: &str) -> Option<Kind> {
     if VAGUE_OR_LIMIT.contains(kind) && never_fits(&message) {
         return Some(Kind::ContextLengthExceeded);
     }
-    let says = |row: &&Row| row.from.contains(kind) && row.phrases.iter().any(|phrase| message.contains(phrase));
-    ROWS.iter().find(says).map(|row| row.to)
+    PHRASES.iter().find_map(|(row, phrase)| {
+        let (from, to) = MEANINGS[usize::from(row)];
+        (from.contains(kind) && message.contains(phrase)).then_some(to)
+    })
 }
+
+/// Every phrase with the number of its row.
+const PHRASES: Words = packed!({
+    let mut out = Packer::new();
+    let mut at = 0;
+    while at < ROWS.len() {
+        out = out.words(at as u8, ROWS[at].phrases);
+        at += 1;
+    }
+    out
+});
+
+/// The rows without their phrases.
+const MEANINGS: [(KindSet, Kind); ROWS.len()] = {
+    let mut out = [(VAGUE, Kind::Unknown); ROWS.len()];
+    let mut at = 0;
+    while at < ROWS.len() {
+        out[at] = (ROWS[at].from, ROWS[at].to);
+        at += 1;
+    }
+    out
+};
 
 /// "Requested 9000" over "Limit 6000": no wait makes it fit. A "current" beside a limit is a window that fills up.
 fn never_fits(message: &str) -> bool {
