@@ -115,11 +115,10 @@ fn unruled(facts: &Facts) -> Verdict {
 /// (499) and the body does not speak of an error of the server's own.
 fn is_cancelled(facts: &Facts) -> bool {
     let known = |word: &str| provider::specific(word).or_else(|| provider::generic(word)).is_some();
-    let mut words = facts.codes.iter().map(AsRef::as_ref).chain(facts.types.iter().copied());
     facts.evidence.cancelled
         || match facts.status {
-            None => !facts.in_stream && words.any(provider::cancelled),
-            Some(499) => !words.any(known),
+            None => !facts.in_stream && facts.any_word(&provider::cancelled),
+            Some(499) => !facts.any_word(&known),
             Some(_) => false,
         }
 }
@@ -201,6 +200,5 @@ fn may_have_been_sent(facts: &Facts) -> bool {
     let grouped = names.iter().any(|name| name.ends_with("ExceptionGroup"));
     let types_allow = error_type::known(names).all(|row| row.sent);
     let code_allows = network_code(facts).is_none_or(|row| row.sent);
-    let words = || facts.codes.iter().map(AsRef::as_ref).chain(facts.types.iter().copied());
-    grouped || (types_allow && code_allows && !words().any(provider::never_sent))
+    grouped || (types_allow && code_allows && !facts.any_word(&provider::never_sent))
 }

@@ -77,6 +77,11 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// Whether any code or type is such a word.
+    pub(super) fn any_word(&self, test: &dyn Fn(&str) -> bool) -> bool {
+        self.codes.iter().any(|code| test(code)) || self.types.iter().any(|word| test(word))
+    }
+
     /// The code to report: the first that is a word, else the first.
     pub(super) fn code(&self) -> Option<&str> {
         let word = self.codes.iter().find(|code| !is_number(code));

@@ -393,7 +393,7 @@ impl Usage {
     }
 
     /// The sum; a number that none of them knows stays unknown. Costs in different currencies are not added up.
-    pub fn total<'a>(all: impl Iterator<Item = &'a Usage>) -> Usage {
+    pub fn total<'a>(all: impl IntoIterator<Item = &'a Usage>) -> Usage {
         fn add(sum: Option<u64>, more: Option<u64>) -> Option<u64> {
             more.map_or(sum, |more| Some(sum.unwrap_or(0).saturating_add(more)))
         }

@@ -60,8 +60,7 @@ impl Reader<'_> {
             _ => {
                 let words = [("null", Json::Null), ("true", Json::Flag(true)), ("false", Json::Flag(false))];
                 let rest = &self.text[self.at..];
-                let (word, value) =
-                    words.into_iter().find(|(word, _)| rest.starts_with(word)).ok_or("a value")?;
+                let (word, value) = words.into_iter().find(|(word, _)| rest.starts_with(word)).ok_or("a value")?;
                 self.at += word.len();
                 Ok(value)
             }

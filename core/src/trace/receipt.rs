@@ -98,11 +98,8 @@ impl Decision {
     }
 
     pub(crate) fn from_name(name: &str) -> Option<Decision> {
-        let (ends, others) = (
-            [Decision::Done, Decision::Stop],
-            [Decision::Retry, Decision::Fallback, Decision::Pending, Decision::Superseded],
-        );
-        ends.into_iter().chain(others).find(|d| d.name() == name)
+        use Decision::{Done, Fallback, Pending, Retry, Stop, Superseded};
+        [Done, Retry, Fallback, Stop, Pending, Superseded].into_iter().find(|d| d.name() == name)
     }
 }
 

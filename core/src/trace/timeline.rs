@@ -33,35 +33,48 @@ pub fn timeline<L: AsRef<str>>(trace_id: &str, lines: impl IntoIterator<Item = L
     let mut out = said!["trace ", trace_id];
     receipts.for_each(|receipt| line(&mut out, receipt, total));
     if let Some(end) = ended {
-        let why = text(end, "reason").map(|reason| said![" (", reason, ")"]).unwrap_or_default();
-        let (outcome, attempts) = (text(end, "outcome").unwrap_or("?"), number(end, "attempts"));
+        out.push_str(&said!["\n end ", text(end, "outcome").unwrap_or("?")]);
+        if let Some(reason) = text(end, "reason") {
+            out.push_str(&said![" (", reason, ")"]);
+        }
         let elapsed = seconds(number(end, "elapsed_ms"));
-        out.push_str(&said!["\n end ", outcome, why, ": ", attempts, " attempts, ", elapsed]);
+        out.push_str(&said![": ", number(end, "attempts"), " attempts, ", elapsed]);
     }
     out
 }
 
 fn line(out: &mut String, r: &Json, total: u64) {
-    let cells = |ms: u64| usize::try_from(ms.saturating_mul(WIDTH) / total).unwrap_or(0).min(41);
-    let bar = [
-        " ".repeat(cells(number(r, "started_ms"))),
-        "█".repeat(cells(number(r, "latency_ms")).max(1)),
-        "·".repeat(cells(waited(r))),
-    ];
-    let bar: String = bar.concat().chars().take(41).collect();
     let name = r.get("attempt").and_then(Json::as_u64).map_or("--".to_owned(), |n| said!["#", n]);
-    let target: String = text(r, "target").unwrap_or("?").chars().take(10).collect();
     let (kind, reason) = (text(r, "kind"), text(r, "reason"));
     let what = kind.or(text(r, "outcome")).unwrap_or("?");
     let decision = text(r, "decision").unwrap_or("?");
-    let after = r.get("delay_ms").and_then(Json::as_u64).map(|ms| said![" in ", seconds(ms)]).unwrap_or_default();
-    let why = reason.filter(|_| reason != kind).map(|reason| said![" (", reason, ")"]).unwrap_or_default();
-    let blank = |width: usize, text: &str| " ".repeat(width.saturating_sub(text.chars().count()));
-    let line = [
-        &said!["\n", blank(4, &name), name, " ", target, blank(10, &target), " |", bar, blank(41, &bar), "| ", what],
-        &said![" -> ", decision, after, why],
-    ];
-    line.into_iter().for_each(|part| out.push_str(part));
+    out.push('\n');
+    out.push_str(&" ".repeat(4_usize.saturating_sub(name.len())));
+    out.push_str(&said![name, " "]);
+    out.extend(text(r, "target").unwrap_or("?").chars().chain(std::iter::repeat(' ')).take(10));
+    out.push_str(" |");
+    bar(out, r, total);
+    out.push_str(&said!["| ", what, " -> ", decision]);
+    if let Some(ms) = r.get("delay_ms").and_then(Json::as_u64) {
+        out.push_str(&said![" in ", seconds(ms)]);
+    }
+    if let Some(reason) = reason.filter(|_| reason != kind) {
+        out.push_str(&said![" (", reason, ")"]);
+    }
+}
+
+/// When the attempt began, how long it took, how long was waited then.
+fn bar(out: &mut String, r: &Json, total: u64) {
+    let cells = |ms: u64| ms.saturating_mul(WIDTH) / total;
+    let begun = cells(number(r, "started_ms"));
+    let ended = begun.saturating_add(cells(number(r, "latency_ms")).max(1));
+    let over = ended.saturating_add(cells(waited(r)));
+    out.extend((0..=WIDTH).map(|cell| match cell {
+        _ if cell < begun => ' ',
+        _ if cell < ended => '█',
+        _ if cell < over => '·',
+        _ => ' ',
+    }));
 }
 
 /// The wait that follows a receipt, in ms.

@@ -46,7 +46,8 @@ pub fn policy(fields: &str, start: Option<&Policy>) -> Result<Policy, Refused> {
 /// # Errors
 /// As [`Policy::for_skill`].
 pub fn for_skill(id: &str, manifests: &str) -> Result<Policy, Refused> {
-    let written = Json::parse(manifests).map_err(|e| Refused::value("manifests", &Json::Text(manifests.into()), &e.0))?;
+    let written =
+        Json::parse(manifests).map_err(|e| Refused::value("manifests", &Json::Text(manifests.into()), &e.0))?;
     Ok(Policy::for_skill(id, &written, UNIT)?)
 }
 
@@ -134,7 +135,9 @@ pub fn duration_of_text(text: &str) -> Result<f64, Refused> {
 /// # Errors
 /// NaN, infinite, negative, or longer than 90 days.
 pub fn duration_of_number(number: f64, unit_ns: f64) -> Result<f64, Refused> {
-    Span::from_number(number, moment(unit_ns)).map(nanos).map_err(|e| Refused::value("duration", &Json::Number(number), e.says()))
+    Span::from_number(number, moment(unit_ns))
+        .map(nanos)
+        .map_err(|e| Refused::value("duration", &Json::Number(number), e.says()))
 }
 
 /// Tells the guards about load.

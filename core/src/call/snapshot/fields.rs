@@ -52,7 +52,7 @@ impl Record for Snapshot {
         form.field("returns", &mut call.returns);
         form.field("began", &mut call.began);
         form.field("first_item", &mut call.first_item);
-        let mut siblings: Vec<Sibling> = call.siblings().copied().collect();
+        let mut siblings = call.siblings().to_vec();
         form.field("siblings", &mut siblings);
         if form.reads() {
             call.carried = call.time;
@@ -144,7 +144,9 @@ impl Value for Vec<(usize, Span)> {
     }
 
     fn write(&mut self, out: &mut Fields<'_>, name: &str) {
-        out.list(name, |out| self.iter().for_each(|(target, moment)| write_pair(out, *target as u64, moment.as_nanos())));
+        out.list(name, |out| {
+            self.iter().for_each(|(target, moment)| write_pair(out, *target as u64, moment.as_nanos()))
+        });
     }
 }
 

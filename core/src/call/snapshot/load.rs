@@ -23,9 +23,11 @@ pub(super) fn snapshot(tree: &Json) -> Result<Snapshot, SnapshotError> {
 
 fn check(call: &mut Call) -> Result<(), SnapshotError> {
     let targets = call.policy.targets.len();
-    let receipts = call.receipts.iter().map(|r| r.target);
-    let mut refers = receipts.chain(call.returns.iter().map(|r| r.0)).chain([call.target]);
-    if refers.any(|target| target >= targets) {
+    let known = |target: usize| target < targets;
+    let refers_to_known = known(call.target)
+        && call.receipts.iter().all(|receipt| known(receipt.target))
+        && call.returns.iter().all(|(target, _)| known(*target));
+    if !refers_to_known {
         return Err(damaged("it speaks of a target that its policy does not have"));
     }
     if call.on_target.attempts.saturating_add(call.on_target.repaired) > call.attempts
@@ -33,7 +35,7 @@ fn check(call: &mut Call) -> Result<(), SnapshotError> {
     {
         return Err(damaged("its counts do not agree"));
     }
-    if call.siblings().any(|sibling| !(1..=call.attempts).contains(&sibling.number)) {
+    if call.siblings().iter().any(|sibling| !(1..=call.attempts).contains(&sibling.number)) {
         return Err(damaged("it speaks of attempts that were never issued"));
     }
     if let State::Asking(Asked::Repeat { reason: RetryReason::Kind(kind), .. }) = &mut call.state {
