@@ -68,6 +68,11 @@ pub(crate) fn joined<'a>(texts: impl IntoIterator<Item = &'a str>, between: &str
     out
 }
 
+/// What follows the last `sign`, an ASCII character; the whole where there is none.
+pub(crate) fn after_last(text: &str, sign: u8) -> &str {
+    &text[text.bytes().rposition(|byte| byte == sign).map_or(0, |at| at + 1)..]
+}
+
 /// The character in lower case: Latin, Greek, Cyrillic, Armenian, full width.
 pub(crate) const fn lower(c: char) -> char {
     let code = c as u32;

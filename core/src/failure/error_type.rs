@@ -2,6 +2,7 @@
 
 use super::types::{self, Meaning};
 use super::{Category, Kind};
+use crate::text::after_last;
 
 /// What the error itself says if it is a decision to stop. A cancelled cause further down is not the caller's.
 pub(super) fn control(names: &[String]) -> Option<Kind> {
@@ -31,7 +32,7 @@ pub(super) struct TypeName<'a> {
 impl<'a> TypeName<'a> {
     /// Splits `name`.
     pub(super) fn new(name: &'a str) -> TypeName<'a> {
-        let last = name.rsplit('.').next().unwrap_or(name);
+        let last = after_last(name, b'.');
         TypeName { first: name.split_once('.').map(|(first, _)| first), last }
     }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::Evidence;
 use super::body::{Document, ErrorBody};
 use crate::json::Json;
-use crate::text::said;
+use crate::text::{after_last, said};
 
 /// Messages are cut here (DESIGN §4): 8 KiB, at a character's boundary.
 const LONGEST_MESSAGE: usize = 8 << 10;
@@ -133,7 +133,7 @@ fn types<'a>(evidence: &'a Evidence, error: Option<ErrorBody<'a>>) -> Vec<&'a st
 
 /// AWS writes `com.amazon.coral#ThrottlingException:http://...`.
 fn aws_name(text: &str) -> &str {
-    let name = text.rsplit_once('#').map_or(text, |(_, name)| name);
+    let name = after_last(text, b'#');
     name.split(':').next().unwrap_or(name).trim()
 }
 

@@ -285,24 +285,32 @@ fn field(kind: Kind, facts: &Facts) -> Option<Kind> {
 fn quota_window(error: &super::body::ErrorBody) -> Option<Kind> {
     let mut window = None;
     for (name, detail) in error.details() {
-        let violations = detail.get("violations").and_then(Json::as_list).into_iter().flatten();
+        let violations = detail.get("violations").and_then(Json::as_list).unwrap_or_default();
         let metadata = detail.get("metadata").filter(|_| name == "ErrorInfo");
-        for id in violations.chain(metadata).flat_map(quota_ids) {
-            if ["perday", "perweek", "permonth", "1/d"].iter().any(|long| id.contains(long)) {
-                return Some(Kind::QuotaExhausted);
-            }
-            if ["perminute", "persecond", "perhour", "1/min"].iter().any(|short| id.contains(short)) {
-                window = Some(Kind::RateLimit);
+        for holder in violations.iter().chain(metadata) {
+            window = window_of(holder).or(window);
+            if window == Some(Kind::QuotaExhausted) {
+                return window;
             }
         }
     }
     window
 }
 
-/// The ids of a violation or of an `ErrorInfo`, in lower case.
-fn quota_ids(holder: &Json) -> impl Iterator<Item = String> + '_ {
-    let keys = ["quotaId", "quota_id", "quota_limit", "quota_unit"];
-    keys.into_iter().filter_map(|key| Some(holder.get(key)?.as_str()?.to_ascii_lowercase()))
+/// The window that the ids of a violation or of an `ErrorInfo` name.
+fn window_of(holder: &Json) -> Option<Kind> {
+    let mut window = None;
+    for key in ["quotaId", "quota_id", "quota_limit", "quota_unit"] {
+        let id = holder.get(key).and_then(Json::as_str).unwrap_or_default().to_ascii_lowercase();
+        let names = |windows: [&str; 4]| windows.iter().any(|window| id.contains(window));
+        if names(["perday", "perweek", "permonth", "1/d"]) {
+            return Some(Kind::QuotaExhausted);
+        }
+        if names(["perminute", "persecond", "perhour", "1/min"]) {
+            window = Some(Kind::RateLimit);
+        }
+    }
+    window
 }
 
 #[cfg(test)]
