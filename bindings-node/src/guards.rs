@@ -35,7 +35,7 @@ impl Guards {
     pub fn from(token: String) -> Result<Guards> {
         let found = lock(&SHARED).get(&token).and_then(Weak::upgrade);
         found.map(Guards).ok_or_else(|| {
-            thrown(Refused::value("guards", &Json::Text(token.into()), "the token of a set that is in use in this process"))
+            thrown(Refused::value("guards", &Json::Text(token), "the token of a set that is in use in this process"))
         })
     }
 

@@ -75,7 +75,11 @@ impl Guards {
 
 /// Each worker has a memory of its own.
 fn not_shared(token: &str) -> JsError {
-    thrown(Refused::value("guards", &Json::Text(token.into()), "a set of the native engine, which alone shares it over worker threads"))
+    thrown(Refused::value(
+        "guards",
+        &Json::Text(token.into()),
+        "a set of the native engine, which alone shares it over worker threads",
+    ))
 }
 
 #[wasm_bindgen]

@@ -212,7 +212,7 @@ fn part_of(rest: u64, numerator: u64, denominator: u64) -> u64 {
 pub(crate) fn fraction_of(digits: &str, scale: u64) -> (u64, bool) {
     digits.bytes().rev().fold((0, true), |(part, exact), digit| {
         let sum = u64::from(digit - b'0') * scale + part;
-        (sum / 10, exact && sum % 10 == 0)
+        (sum / 10, exact && sum.is_multiple_of(10))
     })
 }
 

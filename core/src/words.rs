@@ -38,10 +38,11 @@ impl Packer {
     }
 
     /// One entry more.
-    pub const fn word(mut self, number: u8, word: &str) -> Packer {
+    #[expect(clippy::cast_possible_truncation, reason = "both are below 128")]
+    pub const fn word(mut self, number: usize, word: &str) -> Packer {
         let word = word.as_bytes();
         assert!(number < 128 && word.len() < 128, "what `Words` cannot hold");
-        self.bytes[self.len] = number;
+        self.bytes[self.len] = number as u8;
         self.bytes[self.len + 1] = word.len() as u8;
         let mut at = 0;
         while at < word.len() {
@@ -53,7 +54,7 @@ impl Packer {
     }
 
     /// Entries of one number.
-    pub const fn words(mut self, number: u8, words: &[&str]) -> Packer {
+    pub const fn words(mut self, number: usize, words: &[&str]) -> Packer {
         let mut at = 0;
         while at < words.len() {
             self = self.word(number, words[at]);

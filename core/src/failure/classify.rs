@@ -91,7 +91,7 @@ fn decide(facts: &Facts, rules: &[Rule], after: Option<Span>) -> Verdict {
 /// What the error's type says if it is certain, else the provider's words, else the network and uncertain types.
 fn unruled(facts: &Facts) -> Verdict {
     let rows = || error_type::known(&facts.evidence.error_types);
-    if let Some(row) = rows().find(|row| !row.weak && says_more_than_status(row, facts)) {
+    if let Some(row) = rows().find(|row| !row.weak && says_more_than_status(*row, facts)) {
         return Verdict::specific(row.kind, DecidedBy::ErrorType);
     }
     if let Some(verdict) = spoken(facts) {
@@ -124,7 +124,7 @@ fn is_cancelled(facts: &Facts) -> bool {
 }
 
 /// Under an error status there was no answer, so that a client failed to parse one says nothing.
-fn says_more_than_status(row: &Meaning, facts: &Facts) -> bool {
+fn says_more_than_status(row: Meaning, facts: &Facts) -> bool {
     const ABOUT_ANSWERS: KindSet = KindSet::of(&[Kind::InvalidOutput, Kind::ParseError, Kind::SchemaInvalid]);
     !ABOUT_ANSWERS.contains(row.kind) || facts.evidence.status.is_none_or(is_success)
 }

@@ -112,7 +112,9 @@ fn codes<'a>(evidence: &'a Evidence, error: Option<ErrorBody<'a>>) -> Vec<Cow<'a
     let Some(error) = error else { return codes };
     let mut add = |value: Option<&'a Json>| codes.extend(value.and_then(word));
     error.details().for_each(|(_, detail)| add(detail.get("reason")));
-    CODES.iter().for_each(|key| add(error.object.get(key)));
+    for key in CODES {
+        add(error.object.get(key));
+    }
     add(error.object.get("innererror").and_then(|inner| inner.get("code")));
     add(error.outer.get("code"));
     // `{"error": "rate_limit_exceeded", "message": ...}`: a single word is a code, a sentence a message.

@@ -226,7 +226,7 @@ const PHRASES: Words = packed!({
     let mut out = Packer::new();
     let mut at = 0;
     while at < ROWS.len() {
-        out = out.words(at as u8, ROWS[at].phrases);
+        out = out.words(at, ROWS[at].phrases);
         at += 1;
     }
     out

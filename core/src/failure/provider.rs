@@ -228,7 +228,7 @@ const fn by_kind(rows: &[(Kind, &[&str])]) -> Packer {
     let mut out = Packer::new();
     let mut at = 0;
     while at < rows.len() {
-        out = out.words(rows[at].0 as u8, rows[at].1);
+        out = out.words(rows[at].0 as usize, rows[at].1);
         at += 1;
     }
     out

@@ -73,7 +73,7 @@ const fn rows(rows: &[(&str, Meaning)]) -> Packer {
     let mut at = 0;
     while at < rows.len() {
         let Meaning { kind, sent, weak } = rows[at].1;
-        out = out.word(kind as u8 | (sent as u8) << 5 | (weak as u8) << 6, rows[at].0);
+        out = out.word(kind as usize | (sent as usize) << 5 | (weak as usize) << 6, rows[at].0);
         at += 1;
     }
     out

@@ -68,11 +68,9 @@ impl<T: Default + Idle> Keyed<T> {
 /// Keeps these in their order, and drops the others.
 fn keep<T>(list: &mut Vec<T>, kept: &[bool]) {
     let mut count = 0;
-    for index in 0..list.len() {
-        if kept[index] {
-            list.swap(count, index);
-            count += 1;
-        }
+    for (index, _) in kept.iter().enumerate().filter(|(_, kept)| **kept) {
+        list.swap(count, index);
+        count += 1;
     }
     list.truncate(count);
 }

@@ -4,6 +4,8 @@
 //! that is refused is remembered and its reader goes on with a default, so that no reader has to look whether another
 //! one succeeded: [`read`] gives back what was read only where nothing was refused.
 
+#![expect(clippy::disallowed_types, reason = "the first refusal is kept in a cell that lives as long as one reading")]
+
 use std::cell::Cell;
 
 use super::Json;
@@ -54,7 +56,7 @@ enum Path<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Object<'a>(&'a At<'a>);
 
-impl<'a> At<'a> {
+impl At<'_> {
     /// The value is not what is allowed here; a default stands for it.
     pub fn refuse<T: Default>(&self, allowed: &str) -> T {
         self.refused(allowed);

@@ -55,7 +55,12 @@ fn shifted(number: f64, exponent: i32) -> f64 {
 }
 
 /// The number with as few digits as tell it from its neighbours, and no exponent.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "17 digits, and no sign")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::float_cmp,
+    reason = "17 digits and no sign; equal or not is what is asked"
+)]
 pub(crate) fn shown(number: f64) -> String {
     let sign = if number.is_sign_negative() { "-" } else { "" };
     let size = number.abs();
@@ -115,7 +120,6 @@ mod tests {
             1e21,
             1e22,
             1e-7,
-            5e-324,
             0.3,
             0.1 + 0.2,
             100.0,
@@ -128,7 +132,7 @@ mod tests {
             f64::INFINITY,
             f64::NEG_INFINITY,
         ];
-        for number in numbers.into_iter().filter(|n| *n != 5e-324) {
+        for number in numbers {
             assert_eq!(shown(number), number.to_string());
         }
         // Too small to be told apart, and too long to be right in every digit: shown all the same.

@@ -16,9 +16,10 @@ pub(super) fn parse(text: &str) -> Result<Json, JsonError> {
         if reader.at == text.len() { Ok(value) } else { Err("the end") }
     });
     read.map_err(|expected| {
-        let before = &text.as_bytes()[..reader.at];
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+        let (mut line, mut column) = (1_u32, 1_u32);
+        for byte in text.bytes().take(reader.at) {
+            (line, column) = if byte == b'\n' { (line + 1, 1) } else { (line, column + 1) };
+        }
         JsonError(said!["expected ", expected, " at line ", line, " column ", column])
     })
 }
@@ -190,7 +191,10 @@ impl Reader<'_> {
         }
         if self.take(b'e') || self.take(b'E') {
             is_whole = false;
-            let down = self.take(b'-') || (self.take(b'+') && false);
+            let down = self.take(b'-');
+            if !down {
+                self.take(b'+');
+            }
             let mut exponent: i32 = 0;
             self.digits(|digit| exponent = exponent.saturating_mul(10).saturating_add(i32::from(digit)))?;
             found.shift(if down { -exponent } else { exponent });

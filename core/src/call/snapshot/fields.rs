@@ -130,7 +130,11 @@ impl Value for Vec<Receipt> {
     }
 
     fn write(&mut self, out: &mut Fields<'_>, name: &str) {
-        out.list(name, |out| self.iter_mut().for_each(|receipt| out.object(|out| form::write(out, receipt))));
+        out.list(name, |out| {
+            for receipt in self.iter_mut() {
+                out.object(|out| form::write(out, receipt));
+            }
+        });
     }
 }
 
@@ -145,7 +149,9 @@ impl Value for Vec<(usize, Span)> {
 
     fn write(&mut self, out: &mut Fields<'_>, name: &str) {
         out.list(name, |out| {
-            self.iter().for_each(|(target, moment)| write_pair(out, *target as u64, moment.as_nanos()))
+            for (target, moment) in self.iter() {
+                write_pair(out, *target as u64, moment.as_nanos());
+            }
         });
     }
 }
@@ -159,7 +165,11 @@ impl Value for Vec<Sibling> {
     }
 
     fn write(&mut self, out: &mut Fields<'_>, name: &str) {
-        out.list(name, |out| self.iter().for_each(|one| write_pair(out, one.number.into(), one.began.as_nanos())));
+        out.list(name, |out| {
+            for one in self.iter() {
+                write_pair(out, one.number.into(), one.began.as_nanos());
+            }
+        });
     }
 }
 

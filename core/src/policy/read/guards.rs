@@ -34,7 +34,7 @@ fn not_built(at: &At<'_>) {
     for field in FIELDS {
         part.read(field, |at| at.count(1, 1_000_000_000));
     }
-    at.refuse("nothing yet: it is not built; leave the field out")
+    at.refuse::<()>("nothing yet: it is not built; leave the field out");
 }
 
 fn breaker(at: &At<'_>) -> BreakerConfig {

@@ -58,9 +58,8 @@ fn backoff(at: &At<'_>, from: &Backoff) -> Backoff {
     match (&mut curve, delays) {
         (Curve::Schedule(slot), Some(delays)) => *slot = delays,
         (Curve::Schedule(slot), None) if slot.is_empty() => at.refuse("a list of delays for a schedule"),
-        (Curve::Schedule(_), None) => {}
+        (_, None) => {}
         (_, Some(_)) => object.refuse("delays", &Json::Null, "nothing: only schedule has delays"),
-        _ => {}
     }
     capped(object, curve, from)
 }
