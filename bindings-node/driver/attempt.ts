@@ -1,4 +1,5 @@
 /** One attempt: what its function sees, and how its end reaches whoever made it, once. */
+import type { Past } from "./again.js";
 import { clock } from "./clock.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Calm, Run } from "./guards.js";
@@ -43,23 +44,27 @@ export class Attempt {
   _due: number | undefined = undefined;
   /** @internal What still runs of it is no part of it. */
   _over = false;
-  /** @internal The calm in which it began, if its call has guards and did not ask them. */
-  _calm: Calm | undefined = undefined;
-  /** @internal The names of its call, if somebody has asked. */
-  _ids: Ids | undefined = undefined;
   private _resolve: ((answer: unknown) => void) | undefined = undefined;
-  private _controller: AbortController | undefined = undefined;
+  // What most attempts never have takes no room in them.
+  /** @internal The calm in which it began, if its call has guards and did not ask them. */
+  declare _calm?: Calm;
+  /** @internal The names of its call, if somebody has asked. */
+  declare _ids?: Ids;
   /** @internal */
-  _stop: (() => void) | undefined = undefined;
+  declare _stop?: () => void;
+  /** @internal Why it was abandoned. */
+  declare _cutBy?: unknown[];
+  /** @internal The attempt before it, of a call without a machine; and what the machine is to be told of this one. */
+  declare _past?: Past;
+  declare _outcome?: string;
   /** @internal What fails now fails in an answer that had begun. */
   declare _inAnswer?: boolean;
   /** @internal Its request, repaired and prepared. */
   declare _asks?: unknown;
   /** @internal The answer that `check` looks at. */
   declare _answered?: [unknown];
-  private _watches = false;
-  /** @internal Why it was abandoned. */
-  _cutBy: unknown[] | undefined = undefined;
+  declare private _controller?: AbortController;
+  declare private _watches?: boolean;
 
   /** @internal */
   constructor(
@@ -129,7 +134,7 @@ export class Attempt {
   get signal(): AbortSignal {
     if (!this._controller) {
       this._controller = new AbortController();
-      bySignal.set(this._controller.signal, this);
+      (this._controller.signal as Marked)[OF] = this;
       if (this._cutBy) this._controller.abort(this._cutBy[0]);
     }
     return this._controller.signal;
@@ -168,18 +173,19 @@ export class Attempt {
       this._over = true;
       return Promise.resolve(this._maker._ended(this, FAILED, error));
     }
-    return new Promise((resolve) => {
+    const ends = new Promise((resolve) => {
       this._resolve = resolve;
-      (value as Promise<unknown>).then(
-        (answer) => {
-          if (leave(this)) this._end(OK, answer);
-        },
-        (error) => {
-          if (leave(this)) this._end(FAILED, error);
-        },
-      );
-      join(this);
     });
+    (value as Promise<unknown>).then(
+      (answer) => {
+        if (leave(this)) this._end(OK, answer);
+      },
+      (error) => {
+        if (leave(this)) this._end(FAILED, error);
+      },
+    );
+    join(this);
+    return ends;
   }
 
   /** @internal Abandons it, because its call is cancelled. */
@@ -237,11 +243,13 @@ export interface Context {
   run<R>(attempt: Attempt, fn: (attempt: Attempt) => R, argument: Attempt): R;
 }
 
-const bySignal = new WeakMap<AbortSignal, Attempt>();
+/** Where a signal keeps the attempt that it is of: every call with a signal looks there. */
+const OF = Symbol("attempt");
+type Marked = AbortSignal & { [OF]?: Attempt };
 
 /** The attempt under way that this signal is of. */
 export function attemptOf(signal: AbortSignal | undefined): Attempt | undefined {
-  const attempt = signal && bySignal.get(signal);
+  const attempt = signal && (signal as Marked)[OF];
   return attempt?._over ? undefined : attempt;
 }
 
@@ -275,6 +283,10 @@ export function currentAttempt(): Attempt | undefined {
 
 /** The same, or an attempt that was abandoned meanwhile: what it still begins is cancelled. */
 export function attemptAround(): Attempt | undefined {
+  return inside || around ? surrounding() : undefined;
+}
+
+function surrounding(): Attempt | undefined {
   const attempt = inside ?? around?.getStore();
   return attempt?._over && !attempt._cutBy ? undefined : attempt;
 }

@@ -57,7 +57,13 @@ export interface EnginePolicy {
   nested(): string;
   /** How long the first attempt may take. */
   firstTimeoutNs(): number;
-  maxAttemptsOfFirst(): number;
+  /** No attempt can follow this one, if it and all before it were made on the first target. */
+  endsWith(number: number): boolean;
+  /**
+   * How long the second attempt may take, where it follows at once: the first one, which the driver began by itself at
+   * `t0`, has this outcome now. Then no machine is needed until the second one fails, too.
+   */
+  repeats(seed: string, t0: number, now: number, outcome: string): number | undefined;
   connectTimeoutNs(): number | undefined;
   retries(kind: string): boolean;
   /** No more than `most` attempts on any target. */

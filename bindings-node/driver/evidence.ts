@@ -31,6 +31,10 @@ const LARGEST = 1 << 20;
 
 /** What is known of a thrown value, as JSON for the core. */
 export function evidenceOf(error: unknown, began?: number, inAnswer?: boolean, inCheck?: boolean): string {
+  if (isBare(error) && !inAnswer && !inCheck) {
+    const message = messageOf(error);
+    if (!attached(error) && !UNREACHED.test(message) && !CUT.test(message)) return toJson(message);
+  }
   return evidenceJson({ ...factsOf(error, began, inAnswer), ...(inCheck && { in_check: true }) });
 }
 
@@ -44,9 +48,9 @@ export function factsOf(error: unknown, began = 0, inAnswer = false): Record<str
     }
     return undefined;
   };
-  const types = chain.flatMap(typesOf).slice(0, MOST_TYPES);
+  const types = chain.map(typesOf);
   const evidence: Record<string, unknown> = {
-    error_types: types,
+    error_types: types.flat().slice(0, MOST_TYPES),
     message: messageOf(error),
     os_code: of(osCode),
     inner_trace: of((link) => {
@@ -57,26 +61,25 @@ export function factsOf(error: unknown, began = 0, inAnswer = false): Record<str
     wall_now_ms: clock.wall(),
     ...of(answer),
   };
-  if ([...typesOf(chain[0]), get(error, "code")].some((name) => CANCELLED.test(String(name))))
-    evidence.cancelled = true;
+  if ([...(types[0] ?? []), get(error, "code")].some((name) => CANCELLED.test(String(name)))) evidence.cancelled = true;
   if (inAnswer || of((link) => CUT.exec(messageOf(link)))) evidence.in_stream = true;
   return evidence;
 }
 
 /** JSON of evidence; without its body where that is too large, or is none. */
 export function evidenceJson(evidence: Record<string, unknown>): string {
-  const { body, ...rest } = evidence;
+  const { body } = evidence;
   try {
-    if (body !== undefined && toJson(body).length <= LARGEST) return toJson(evidence);
+    if (body === undefined || toJson(body).length <= LARGEST) return toJson(evidence);
   } catch {
     // A cycle or a bigint: no body that came over a wire.
   }
-  return toJson(rest);
+  return toJson({ ...evidence, body: undefined });
 }
 
 /** What the other side answered, as far as this link carries it. */
 function answer(link: unknown): Record<string, unknown> | undefined {
-  if (Object(link) !== link || isBare(link as object)) return undefined;
+  if (Object(link) !== link || isBare(link)) return undefined;
   const status = first(link, STATUS, (found) =>
     Number.isInteger(found) && Number(found) >= 100 && Number(found) < 600 ? found : undefined,
   );
@@ -95,9 +98,12 @@ function answer(link: unknown): Record<string, unknown> | undefined {
 }
 
 /** An `Error` with nothing but a message, as most are. */
-function isBare(link: object): boolean {
+function isBare(link: unknown): link is Error {
   try {
-    return Object.getPrototypeOf(link) === Error.prototype && Object.keys(link).length === 0;
+    const { name, code, cause, errors } = link as Record<string, unknown>;
+    const more = code ?? cause ?? errors;
+    const plain = Object.getPrototypeOf(link) === Error.prototype && name === "Error" && more === undefined;
+    return plain && Object.keys(link as object).length === 0;
   } catch {
     return false;
   }
@@ -128,21 +134,36 @@ function messageOf(link: unknown): string {
 
 /** Its classes, most derived first, without what every error is; and the name it goes by. */
 function typesOf(link: unknown): string[] {
-  const names = new Set<unknown>();
+  const types = [...classesOf(link)];
+  const name = get(link, "name");
+  if (isType(name) && !types.includes(name)) types.push(name);
+  if (types.includes("AttemptTimeout")) types.push("TimeoutError");
+  return types;
+}
+
+/** The names of classes, by prototype: they are asked for once. */
+const classes = new WeakMap<object, string[]>();
+
+function classesOf(link: unknown): string[] {
+  const names = new Set<string>();
   try {
-    for (let at = Object.getPrototypeOf(link); at; at = Object.getPrototypeOf(at)) {
+    const proto = Object.getPrototypeOf(link);
+    const known = classes.get(proto);
+    if (known) return known;
+    for (let at = proto; at; at = Object.getPrototypeOf(at)) {
       // Our own go by their brand, whatever a bundler has made of their names: so the core knows them everywhere.
-      for (const brand of Object.getOwnPropertySymbols(at)) names.add(Symbol.keyFor(brand));
-      names.add(get(get(at, "constructor"), "name"));
+      const brands = Object.getOwnPropertySymbols(at).map(Symbol.keyFor);
+      for (const name of [...brands, get(get(at, "constructor"), "name")]) if (isType(name)) names.add(name);
     }
+    classes.set(proto, [...names]);
   } catch {
-    // `null`, `undefined`, a proxy that refuses: no classes.
+    // `null`, `undefined`, a proxy that refuses, no prototype.
   }
-  names.add(get(link, "name"));
-  if (names.has("AttemptTimeout")) names.add("TimeoutError");
-  return [...names].filter(
-    (name): name is string => text(name) !== undefined && !/^(Error|Object)$/.test(String(name)),
-  );
+  return [...names];
+}
+
+function isType(name: unknown): name is string {
+  return text(name) !== undefined && name !== "Error" && name !== "Object";
 }
 
 /** Pairs of headers, from whatever a client keeps them in. */

@@ -2,7 +2,7 @@
 import type { Attempt } from "./attempt.js";
 import { ConfigError } from "./errors.js";
 import { kindRow } from "./failure.js";
-import { Guards, Run } from "./guards.js";
+import { Guards } from "./guards.js";
 import { ask, engine } from "./load.js";
 import type { Policy } from "./policy.js";
 import type { CallOptions } from "./types.js";
@@ -46,7 +46,8 @@ const CHECKS: { readonly [name in keyof CallOptions]-?: Check } = {
   prepare: "function",
   repair: [(value) => Object.values(value).every(isFunction), "an object from kind of failure to function"],
   guards: [(value) => value instanceof Guards, "a Guards"],
-  run: [(value) => value instanceof Run, "a Run"],
+  // Not by its class, which who has no runs does not load.
+  run: [(value) => value._wakers, "a Run"],
   sink: [(value) => isFunction(value) || isFunction(value.write), "a function or a stream"],
   onEvent: "function",
   signal: [isSignal, "an AbortSignal"],

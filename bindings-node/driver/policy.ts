@@ -1,5 +1,15 @@
 /** `Policy`: what is configured, and every way to run a function under it. */
-import { Attempt, type AttemptFunction, attemptAround, attemptOf, type Facts, type How, OK } from "./attempt.js";
+import { again } from "./again.js";
+import {
+  Attempt,
+  type AttemptFunction,
+  attemptAround,
+  attemptOf,
+  FAILED,
+  type Facts,
+  type How,
+  OK,
+} from "./attempt.js";
 import { clock } from "./clock.js";
 import type { EnginePolicy } from "./engine.js";
 import { ConfigError } from "./errors.js";
@@ -59,17 +69,18 @@ export class Bound {
 
   /** Nothing of a call has to be known before an attempt fails. */
   private _isPlain(): boolean {
-    if (this._plain === undefined) {
-      this._plain = isPlain(this._options) && this.policy._loads() && !this.policy._known()._hedged;
-      if (this._plain) this._asked = this._guardSet();
-    }
-    return this._plain;
+    const plain = isPlain(this._options) && this.policy._loads() && !this.policy._known()._hedged;
+    if (plain) this._asked = this._guardSet();
+    return plain;
   }
 
   /** Its guards need not be asked. */
   private _isCalm(): boolean {
-    if (!this._asked || this._calm?._lasts) return true;
-    this._calm = this._asked._calmFor(this.policy);
+    return !this._asked || this._calm?._lasts || this._calms(this._asked);
+  }
+
+  private _calms(guards: Guards): boolean {
+    this._calm = guards._calmFor(this.policy);
     return this._calm !== undefined;
   }
 
@@ -78,25 +89,27 @@ export class Bound {
     return this._calls(fn, this._signal);
   }
 
+  private _with(signal: AbortSignal | undefined): Bound {
+    return signal === this._signal ? this : new Bound(this.policy, this._options, signal);
+  }
+
   /** @internal A call with this signal in place of the bound one. */
   _calls<T>(fn: AttemptFunction<T>, signal: AbortSignal | undefined): Promise<Awaited<T>> {
     try {
       refuseOther(fn);
       // On the happy path the first attempt is made with one object and a place in the list of deadlines; whatever
       // else a call needs is made when it fails.
+      this._plain ??= this._isPlain();
       const early =
-        this._isPlain() &&
+        this._plain &&
         !clock.sleep &&
         !signal?.aborted &&
         !(signal && attemptOf(signal)) &&
         !attemptAround() &&
         this._isCalm();
-      if (!early) {
-        const owner = signal === this._signal ? this : new Bound(this.policy, this._options, signal);
-        return perform(owner, fn) as Promise<Awaited<T>>;
-      }
+      if (!early) return perform(this._with(signal), fn) as Promise<Awaited<T>>;
       const attempt = new Attempt(this.policy._known(), this, fn, signal)._starts(arrive());
-      attempt._calm = this._calm;
+      if (this._calm) attempt._calm = this._calm;
       return attempt._start() as Promise<Awaited<T>>;
     } catch (error) {
       return Promise.reject(error);
@@ -144,7 +157,9 @@ export class Bound {
 
   /** @internal How the first attempt of the happy path ended. */
   _ended(attempt: Attempt, how: How, value: unknown): unknown {
-    return how === OK && (attempt._calm?._lasts ?? true) ? value : resume(this, attempt, how, value);
+    if (how === OK && (attempt._calm?._lasts ?? true)) return value;
+    const second = how === FAILED && !this._asked && !attempt._past ? again(this, attempt, value) : undefined;
+    return second ?? resume(this, attempt, how, value);
   }
 }
 
@@ -161,11 +176,14 @@ export function metered(owner: Bound, _meter: Meter, signal: AbortSignal | undef
 }
 
 function refuseOther(fn: unknown): void {
+  if (typeof fn !== "function") refuse(fn);
+  const tag = (fn as { [Symbol.toStringTag]?: string })[Symbol.toStringTag];
+  if (tag === "GeneratorFunction" || tag === "AsyncGeneratorFunction") refuse(fn);
+}
+
+function refuse(fn: unknown): never {
   if (typeof fn !== "function") throw new ConfigError("fn", String(fn), "a function");
-  const { [Symbol.toStringTag]: tag, name } = fn as { [Symbol.toStringTag]?: string; name?: string };
-  if (tag?.endsWith("GeneratorFunction")) {
-    throw new ConfigError("fn", `the generator function ${name}`, "a function: use retryStream");
-  }
+  throw new ConfigError("fn", `the generator function ${fn.name}`, "a function: use retryStream");
 }
 
 /** A policy's first attempt, and what else its calls ask it for. */
@@ -173,6 +191,8 @@ interface Known extends Facts {
   readonly _guarded: boolean;
   readonly _hedged: boolean;
   readonly _nested: string;
+  /** No attempt can follow the second one. */
+  readonly _endsWithTwo: boolean;
 }
 
 /** How a policy is made other than from fields. */
@@ -245,19 +265,23 @@ export class Policy extends Bound {
 
   /** @internal What does not change from call to call, asked for once. */
   _known(): Known {
-    if (this._facts) return this._facts;
+    this._facts ??= this._learned();
+    return this._facts;
+  }
+
+  private _learned(): Known {
     const { _native: native, targets } = this;
-    this._facts = {
+    return {
       _number: 1,
       _target: targets[0] as string,
       _timeoutNs: native.firstTimeoutNs(),
       _connectNs: native.connectTimeoutNs() ?? undefined,
-      _isLast: native.maxAttemptsOfFirst() === 1 && targets.length === 1,
+      _isLast: native.endsWith(1),
       _guarded: native.guarded(),
       _hedged: native.hedged(),
       _nested: native.nested(),
+      _endsWithTwo: native.endsWith(2),
     };
-    return this._facts;
   }
 
   /** @internal Whether there is an engine to decide. Without one a policy cannot be checked either. */

@@ -1,8 +1,17 @@
 /** What tokens cost: the user's own table, by the name of a model. */
 import { ConfigError } from "./errors.js";
-import { get } from "./reading.js";
+import { get, type Path, paths } from "./reading.js";
 import type { Prices } from "./types.js";
-import { billedOf, usageOf } from "./usage.js";
+import { count, usageIn, usageOf } from "./usage.js";
+
+// What came from a cache, or went into one: within the tokens read, or beside them.
+const CACHED_WITHIN = /* @__PURE__ */ paths(
+  "prompt_tokens_details.cached_tokens input_tokens_details.cached_tokens cachedContentTokenCount inputTokens.cacheRead " +
+    "input_token_details.cache_read",
+);
+const KEPT_WITHIN = /* @__PURE__ */ paths("inputTokens.cacheWrite input_token_details.cache_creation");
+const CACHED_BESIDE = /* @__PURE__ */ paths("cache_read_input_tokens cacheReadInputTokens");
+const KEPT_BESIDE = /* @__PURE__ */ paths("cache_creation_input_tokens cacheWriteInputTokens");
 
 const NUMBERS = ["input", "output", "cachedInput", "cacheWrite"] as const;
 
@@ -34,7 +43,7 @@ export function pricedUsage(
   asked: unknown,
 ): Record<string, unknown> | undefined {
   const usage = usageOf(answer);
-  const tokens = usage && prices && billedOf(answer);
+  const tokens = usage && prices && billedOf(answer, usage);
   const model = [asked, get(answer, "model")].find(
     (name) => typeof name === "string" && Object.hasOwn(prices ?? {}, name),
   );
@@ -47,4 +56,14 @@ export function pricedUsage(
     cost: (read * input + written * output + cached * cachedInput + kept * cacheWrite) / 1e6,
     currency,
   };
+}
+
+/** Tokens read, written, read from a cache and kept in one, each in one place; nothing where a main number is unknown. */
+function billedOf(answer: unknown, { input_tokens: read, output_tokens: written }: Record<string, unknown>) {
+  if (read === undefined || written === undefined) return undefined;
+  const usage = usageIn(answer);
+  const of = (names: Path[]): number => count(usage, names) ?? 0;
+  const [cached, kept] = [of(CACHED_WITHIN), of(KEPT_WITHIN)];
+  const fresh = Math.max(0, Number(read) - cached - kept);
+  return [fresh, Number(written), cached + of(CACHED_BESIDE), kept + of(KEPT_BESIDE)] as const;
 }

@@ -29,7 +29,10 @@ export function retry<T>(
 
 /** The policy of fields: a literal is read once. */
 export function policyOf(policy: Bound | PolicyFields | undefined): Bound {
-  if (policy instanceof Bound) return policy;
+  return policy instanceof Bound ? policy : readOnce(policy);
+}
+
+function readOnce(policy: PolicyFields | undefined): Bound {
   if (policy === undefined) {
     standard ??= new Policy();
     return standard;

@@ -2,6 +2,7 @@
  * One call: the machine, the records, the ends. Nothing here decides: outcomes go into the machine, and what it
  * answers goes back to the loop.
  */
+import { catchUp } from "./again.js";
 import {
   Attempt,
   type AttemptFunction,
@@ -36,6 +37,8 @@ import type { CallEvent, StopReason } from "./types.js";
 import { usageOf } from "./usage.js";
 import { type Wait, waitFor } from "./wait.js";
 
+/** The outcome of an attempt that was abandoned. */
+const ABANDONED = '{"failure":{"kind":"cancelled"}}';
 const SUPERSEDED = "another attempt beside it was first";
 
 /** One call. The loop asks it what to do, does it, and is told what comes next. */
@@ -84,8 +87,7 @@ export class Session implements Maker {
     this._recorded = watched || !!options.sink || !!this._run;
     this._heard = watched || !!options.onEvent;
     this._request = options.request;
-    this._ids = first?._ids ?? new Ids(options.traceId, options.idempotencyKey);
-    if (options.seed !== undefined) this._ids._seed = `${options.seed}`;
+    this._ids = (first?._ids ?? new Ids(options.traceId, options.idempotencyKey))._seeded(options.seed);
     this._call = ask(() => this._made(first));
     this._run?._wakers.add(this._waker);
   }
@@ -94,8 +96,7 @@ export class Session implements Maker {
 
   /** Begins the next attempt, or ends a call that was cancelled meanwhile. */
   _begin(): Action {
-    const now = clock.now();
-    return this._told(this._isCancelled() ? this._call.cancel(now) : this._call.begin(now));
+    return this._next("begin");
   }
 
   /** Makes the attempt, and those that join it while it is slow; answers what to do next. */
@@ -105,8 +106,11 @@ export class Session implements Maker {
 
   /** The latest attempt is slow: whether another joins it. */
   _hedge(): Action {
-    const now = clock.now();
-    return this._told(this._isCancelled() ? this._call.cancel(now) : this._call.hedge(now));
+    return this._next("hedge");
+  }
+
+  private _next(what: "begin" | "hedge"): Action {
+    return this._told(this._call[this._isCancelled() ? "cancel" : what](clock.now()));
   }
 
   /** Makes one attempt; answers what it came to. */
@@ -213,7 +217,7 @@ export class Session implements Maker {
 
   /** A wasm machine lies in memory that no garbage collector sees. */
   _free(): void {
-    (this._call as { free?(): void }).free?.();
+    if (isFreed(this._call)) this._call.free();
   }
 
   /** The end as a value. */
@@ -320,7 +324,7 @@ export class Session implements Maker {
     const now = clock.now();
     const cancelled = this._call.cancel(now);
     if (!attempt) return this._told(cancelled);
-    return this._told(this._call.onOutcome(now, attempt.number, '{"failure":{"kind":"cancelled"}}'));
+    return this._told(this._call.onOutcome(now, attempt.number, ABANDONED));
   }
 
   private _made(first: Attempt | undefined): EngineCall {
@@ -347,7 +351,11 @@ export class Session implements Maker {
     const { Call } = engine();
     const guards = this._guards?._native;
     if (first) {
-      return Call.started(native, this._ids._seed, first._began(), how, first._calm?._of.get(policy), guards);
+      const { _past: past } = first;
+      const t0 = (past?._first ?? first)._began();
+      const call = Call.started(native, this._ids._seed, t0, how, first._calm?._of.get(policy), guards);
+      catchUp(call, past);
+      return call;
     }
     const most = clock.attempts;
     return new Call(most ? native.capped(most) : native, this._ids._seed, how, guards, this._run?._native);
@@ -362,21 +370,24 @@ export class Session implements Maker {
   protected _outcome(attempt: Attempt, how: How, value: unknown): string {
     if (how === OK) {
       this._value = value;
-      const meter = this._owner._options._meter;
-      const usage = this._recorded && (meter ? meter.usage(value) : usageOf(value));
+      const usage = this._recorded && this._used(value);
       return usage ? toJson({ success: {}, usage }) : '{"success":{}}';
     }
     if (this._isCancelled()) this._call.cancel(clock.now());
-    if (how === CANCELLED) return '{"failure":{"kind":"cancelled"}}';
+    if (how === CANCELLED) return ABANDONED;
     const ours = how === TIMED_OUT;
     this._failed = { _error: value, _ours: ours };
     // An answer that was refused is kept, and has used what it used.
     const { _answered: answered } = attempt;
     this._value = answered?.[0];
-    const meter = this._owner._options._meter;
-    const usage = answered && (meter ? meter.usage(this._value) : usageOf(this._value));
+    const usage = answered && this._used(this._value);
     if (ours) return toJson({ failure: { kind: "timeout", message: (value as Error).message }, usage });
-    return outcomeOf(this._owner, value, attempt, () => this._call.attemptsOnTarget(), usage);
+    return attempt._outcome ?? outcomeOf(this._owner, value, attempt, () => this._call.attemptsOnTarget(), usage);
+  }
+
+  private _used(value: unknown): Record<string, unknown> | undefined {
+    const { _meter: meter } = this._owner._options;
+    return meter ? meter.usage(value) : usageOf(value);
   }
 
   /** Hands records to the sink and events to the listener. */
@@ -409,9 +420,13 @@ export class Session implements Maker {
   }
 
   private _trace(note: string): Trace {
-    let lines = this._call.lines();
-    if (this._own.length > 0) lines = toJson([...this._own, ...JSON.parse(lines)]);
-    return new Trace(this._ids._traceId, lines, note, clock.now());
+    const { _call: call, _own: own } = this;
+    const read = (): string => {
+      const lines = call.lines();
+      return own.length > 0 ? toJson([...own, ...JSON.parse(lines)]) : lines;
+    };
+    // Few records are looked at: a machine that nobody frees is asked for them then.
+    return new Trace(this._ids._traceId, isFreed(call) ? read() : read, note, clock.now());
   }
 
   /** What is left of the call's time, as the last receipt says, in nanoseconds. */
@@ -419,4 +434,8 @@ export class Session implements Maker {
     const lines: string[] = JSON.parse(this._call.lines());
     return JSON.parse(lines.at(-1) ?? "{}").time_left_ms * 1e6;
   }
+}
+
+function isFreed(call: EngineCall): call is EngineCall & { free(): void } {
+  return "free" in call;
 }

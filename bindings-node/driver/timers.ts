@@ -41,11 +41,14 @@ const LONGEST = 2 ** 31 - 1;
 
 /** The time at which an attempt starts; nothing in a burst, where it is seen to at the end of the turn. */
 export function arrive(): number | undefined {
-  if (++arrived > BURST && clock === REAL && !isApart()) {
-    if (sweptWith !== setTimeout) {
-      sweptWith = setTimeout;
-      setTimeout(sweep, 0);
-    }
+  return ++arrived > BURST && sweptWith === setTimeout && clock === REAL ? undefined : arriveFirst();
+}
+
+/** No sweep is to come as yet. */
+function arriveFirst(): number | undefined {
+  if (arrived > BURST && clock === REAL && !isApart()) {
+    sweptWith = setTimeout;
+    setTimeout(sweep, 0);
     return undefined;
   }
   const now = clock.now();
@@ -61,7 +64,11 @@ export function join(timed: Timed): void {
   const { _due: due } = timed;
   // Nothing is armed for it, and it keeps nothing alive.
   timed._place = due === NEVER ? NEVER : list.push(timed) - 1;
-  if (due === undefined) return;
+  if (due !== undefined) expect(timed, due);
+}
+
+/** It is due at a moment: a timer is armed for it where none is that comes as soon. */
+function expect(timed: Timed, due: number): void {
   timed._settle?.();
   if (due === NEVER) return;
   if (isApart()) {

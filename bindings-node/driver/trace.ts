@@ -15,7 +15,7 @@ export class Trace {
   /** @internal */
   constructor(
     readonly traceId: string,
-    private readonly _lines: string,
+    private _lines: string | (() => string),
     /** What a person on call wants to know first; empty for a success. */
     readonly note: string,
     /** @internal On the driver's clock. */
@@ -24,7 +24,7 @@ export class Trace {
 
   /** The records as a sink gets them. */
   get lines(): string[] {
-    return JSON.parse(this._lines);
+    return JSON.parse(this._text());
   }
 
   /** One record for each attempt and refusal, oldest first. */
@@ -39,7 +39,12 @@ export class Trace {
 
   /** A timeline for people: a line for each receipt, with its span of time drawn to scale. */
   toString(): string {
-    return engine().timeline(this.traceId, this._lines);
+    return engine().timeline(this.traceId, this._text());
+  }
+
+  private _text(): string {
+    if (typeof this._lines === "function") this._lines = this._lines();
+    return this._lines;
   }
 
   private _records(): Receipt[] {

@@ -68,8 +68,13 @@ impl Policy {
     }
 
     #[napi(catch_unwind)]
-    pub fn max_attempts_of_first(&self) -> u32 {
-        self.0.max_attempts_of_first()
+    pub fn ends_with(&self, number: u32) -> bool {
+        self.0.ends_with(number)
+    }
+
+    #[napi(catch_unwind)]
+    pub fn repeats(&self, seed: String, t0: f64, now: f64, outcome: String) -> Result<Either<f64, Undefined>> {
+        wire::repeats(&self.0, &seed, t0, now, &outcome).map(maybe).map_err(thrown)
     }
 
     #[napi(catch_unwind)]

@@ -72,9 +72,14 @@ impl Policy {
         wire::nanos(self.0.first_timeout())
     }
 
-    #[wasm_bindgen(js_name = maxAttemptsOfFirst)]
-    pub fn max_attempts_of_first(&self) -> u32 {
-        self.0.max_attempts_of_first()
+    #[wasm_bindgen(js_name = endsWith)]
+    pub fn ends_with(&self, number: u32) -> bool {
+        self.0.ends_with(number)
+    }
+
+    #[wasm_bindgen]
+    pub fn repeats(&self, seed: &str, t0: f64, now: f64, outcome: &str) -> Result<Option<f64>, JsError> {
+        wire::repeats(&self.0, seed, t0, now, outcome).map_err(thrown)
     }
 
     #[wasm_bindgen(js_name = connectTimeoutNs)]

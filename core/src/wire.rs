@@ -14,7 +14,7 @@ pub use machine::{Machine, Peers};
 pub use refused::Refused;
 pub use surface::{
     breaker_state, calm, classify as classify_json, delay, duration_of_number, duration_of_text, for_skill, kinds,
-    mask, moment, nanos, policy, report, run, says, take_transitions, texts, timeline,
+    mask, moment, nanos, policy, repeats, report, run, says, take_transitions, texts, timeline,
 };
 
 use crate::action::{Action, Outcome, Redeliver, Stop};
@@ -126,7 +126,7 @@ impl Transition {
 }
 
 impl Evidence {
-    /// Reads evidence.
+    /// Reads evidence: an object of facts, or a text where the message is all that is known.
     ///
     /// # Errors
     /// [`WireError`] for an unknown field or a value of another type.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _native, _on_asyncio
 from ._clock import clock
 from ._current import CURRENT, Attempt, Facts, current_attempt
-from ._race import race
+from ._race import hedges, race
 from ._request import Broken
 from ._session import Session, Started
 
@@ -110,7 +110,7 @@ async def drive(
         action = answered.action if answered else _first(session, first) if first else session.begin()
         del first
         while True:
-            if action.kind == "attempt" and _hedges(action, session, loop):
+            if action.kind == "attempt" and hedges(action, session, loop):
                 coroutine, answered = answered, None
                 try:
                     action = await race(session, action, function, args, coroutine and _answer(coroutine))
@@ -146,11 +146,6 @@ async def drive(
     finally:
         if answered is not None:  # the call ended before its coroutine ran
             answered.coroutine.close()
-
-
-def _hedges(action: Action, session: Session, loop: Any) -> bool:
-    """Another attempt may join this one, and can: attempts beside each other need tasks of asyncio's."""
-    return action.hedge_after_ns is not None and session.hedges and loop is _on_asyncio
 
 
 def _answer(answered: Answered) -> Callable[..., Awaitable[Any]]:

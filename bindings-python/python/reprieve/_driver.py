@@ -100,7 +100,7 @@ def wait(session: Session, seconds: float) -> None:
         clock().sleep(seconds)
         return
     woken = threading.Event()
-    session.waker = woken.set
+    session.wakers.add(woken.set)
     cancel = session.options.cancel
     try:
         if cancel is None:
@@ -114,4 +114,4 @@ def wait(session: Session, seconds: float) -> None:
                 if woken.wait(min(0.01, left / 1e9)):
                     break
     finally:
-        session.waker = None
+        session.wakers.discard(woken.set)

@@ -107,11 +107,8 @@ async def attempt(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     made: Attempt,
-    *,
-    watched: bool = True,
 ) -> Any:
-    """An attempt that its timeout, its event, its handle and its run can cut; where somebody else watches the last
-    three for several attempts, its timeout."""
+    """An attempt that its timeout, its event, its handle and its run can cut."""
     from ._aio import Abandoned, TimedOut
 
     loop = events.get_running_loop()
@@ -123,7 +120,7 @@ async def attempt(
         if session.cancelled():
             cut(made, task, "cancel")
 
-    stop = watch(session, woken) if watched and not session.deaf else None
+    stop = None if session.deaf else watch(session, woken)
     try:
         return await function(*args, **kwargs)
     except asyncio.CancelledError:
@@ -252,12 +249,12 @@ def watch(session: Session, wake: Callable[[], object]) -> Callable[[], None]:
         else:
             look = loop.call_later(LOOK, glance)
 
-    session.waker = woken
+    session.wakers.add(woken)
     if session.options.cancel is not None or session.cancelled():
         look = loop.call_soon(glance)
 
     def stop() -> None:
-        session.waker = None
+        session.wakers.discard(woken)
         if look is not None:
             look.cancel()
 

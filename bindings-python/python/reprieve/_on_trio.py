@@ -133,7 +133,7 @@ def _watched(session: Session, wake: Callable[[], object]) -> Generator[None]:
         except trio.RunFinishedError:
             return
 
-    session.waker = woken
+    session.wakers.add(woken)
     looking = trio.CancelScope()
     if session.options.cancel is not None:
         trio.lowlevel.spawn_system_task(_look, session, wake, looking)
@@ -142,7 +142,7 @@ def _watched(session: Session, wake: Callable[[], object]) -> Generator[None]:
     try:
         yield
     finally:
-        session.waker = None
+        session.wakers.discard(woken)
         looking.cancel()
 
 

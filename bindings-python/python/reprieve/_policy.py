@@ -19,10 +19,11 @@ from ._functions import (
 )
 from ._guards import Guards
 from ._handle import Handle
+from ._hooks import classified
 from ._options import Options
 from ._reading import well_formed
 from ._result import Result
-from ._session import Session, classified
+from ._session import Session
 from ._stream import AsyncStream, Stream
 from ._trace import trace_of
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._evidence import evidence_of
+from ._json import as_json
 from ._reading import headers, safely, well_formed
-from ._session import as_json
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -8,15 +8,16 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _errors, _faults, _native
+from . import _native
 from ._clock import clock
 from ._current import CURRENT, NO_ANSWER, Attempt, Facts, Ids, current_attempt
-from ._errors import AttemptTimeout, BadOutput, ConfigError, RetryError, RetryExhausted, StreamError
+from ._errors import AttemptTimeout, BadOutput, ConfigError
 from ._evidence import evidence_of
-from ._guards import nanoseconds
-from ._reading import safely, well_formed
+from ._giving_up import exception_of
+from ._hooks import asked, reclassified, truth_of, wait_of, writer_of
+from ._json import as_json
 from ._request import Broken, Request, checked, checked_async
 from ._result import Result
 from ._trace import Trace, attach, attached
@@ -54,13 +55,13 @@ class Session:
         #: What the latest attempt has answered and `check` has looked at.
         self._answer: Any = NO_ANSWER
         #: The function of the user's that ended the call by raising: `prepare` and the like.
-        self._broken: str | None = None
+        self.broken_by: str | None = None
         self.policy = owner._native
         self.value: Any = None
         self.error: Exception | None = None
         self.cancel_reason: str | None = None
-        #: Wakes the driver's wait, and cancels an attempt that is a coroutine. Set by the driver while it can be.
-        self.waker: Callable[[], None] | None = None
+        #: What wakes the driver's wait, and cancels attempts that are coroutines. The driver's, while it can be woken.
+        self.wakers: set[Callable[[], None]] = set()
         #: A handle may wake or cancel it.
         self.handled = False
         self._attempt: Attempt | None = None
@@ -111,7 +112,7 @@ class Session:
         assert action.timeout_ns is not None
         connect_timeout, run = self.policy.connect_timeout, self.run
         facts = Facts(action.number, action.target, action.timeout_ns, self.call.is_last, connect_timeout, run)
-        self._attempt = Attempt(facts, clock().now()).named(self._ids)
+        self._attempt = self._made(facts).named(self._ids)
         if not self._in_flight:
             self._since = _native.now()
         self._in_flight[action.number] = self._attempt
@@ -176,7 +177,7 @@ class Session:
 
     def broken(self, broken: Broken) -> Action:
         """A function of the user's own has raised that the call cannot go on without: the call ends with that."""
-        before, self.error, self._broken = self.error, broken.error, broken.role
+        before, self.error, self.broken_by = self.error, broken.error, broken.role
         self.hide()
         if broken.error.__context__ is None and before is not broken.error:
             broken.error.__context__ = before
@@ -227,7 +228,7 @@ class Session:
     def cancelled(self) -> bool:
         """Somebody cancelled the call: its event, its handle or its run."""
         if self.cancel_reason is None:
-            if self.options.cancel is not None and _asked("cancel", self.options.cancel.is_set):
+            if self.options.cancel is not None and asked("cancel", self.options.cancel.is_set):
                 self.cancel_reason = "its cancel event was set"
             elif self.run is not None and self.run.ended:
                 self.cancel_reason = "its run has ended"
@@ -245,8 +246,7 @@ class Session:
 
     def wake(self) -> None:
         """Ends a wait; the machine checks whether it was over."""
-        waker = self.waker
-        if waker is not None:
+        for waker in tuple(self.wakers):
             waker()
 
     @property
@@ -288,35 +288,16 @@ class Session:
 
     def give_up(self, action: Action) -> Exception:
         """The exception that the call ends with: the user's own, with trace and note."""
-        trace, failure, reason = self.trace(), self.call.failure, action.reason or ""
-        note = self._note(action, trace, failure)
-        details: dict[str, Any] = {
-            "stop_reason": reason,
-            "attempts": self.call.attempts,
-            "failure": failure,
-            "resume_in": action.resume_in,
-            "trace": trace,
-        }
-        error = self.error
-        cancelled = self.cancel_reason if reason == "cancelled" else None
-        if error is None or cancelled is not None:
-            message = cancelled or action_words(action)
-            stopped = _errors.BY_REASON.get(reason, RetryError)(f"{message}; {note}", **details)
-            stopped.__cause__ = error
-            attach(stopped, trace)
-            return stopped
-        if isinstance(error, (AttemptTimeout, BadOutput, StreamError)):
-            vars(error).update(details, retries=max(0, self.call.attempts - 1))
-        attach(error, trace)
-        _add_note(error, note)
-        if self.options.on_give_up == "wrapped":
-            wrapped = RetryExhausted(note, **details)
-            wrapped.__cause__ = error
-            attach(wrapped, trace)
-            return wrapped
-        return error
+        return exception_of(self, action)
+
+    def advice(self, reason: str) -> str:
+        """What else the note of a call that stopped for this reason says."""
+        return ""
 
     # --- inside ---
+
+    def _made(self, facts: Facts) -> Attempt:
+        return Attempt(facts, clock().now())
 
     def _name(self, drawn: Ids | None) -> Ids:
         ids, options = drawn or Ids.draw(), self.options
@@ -359,7 +340,7 @@ class Session:
 
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
         if self._shown and not isinstance(outcome, str):
-            outcome["delivered"] = self._shown
+            outcome.setdefault("delivered", self._shown)
         text = outcome if isinstance(outcome, str) else as_json(outcome)
         if self.options.meter is not None and (retries := self.options.meter.hidden()):
             self._report_hidden(retries)
@@ -378,14 +359,14 @@ class Session:
             failure = _native.classify(as_json(evidence), self.policy)
             control = failure.category == "control"
             if options.classify is not None and not control:
-                failure = _reclassified(options.classify, error, failure)
+                failure = reclassified(options.classify, error, failure)
         outcome: dict[str, Any] = {"failure": json.loads(failure.to_json())}
         if options.retry_if is not None and not control:
-            answer = _asked("retry_if", _truth(options.retry_if), error, failure)
+            answer = asked("retry_if", truth_of(options.retry_if), error, failure)
             if answer is not None:
                 outcome["retry_if"] = answer
         if options.backoff is not None:
-            wait = _asked("backoff", _nanoseconds(options.backoff), failure, self.call.attempts_on_target)
+            wait = asked("backoff", wait_of(options.backoff), failure, self.call.attempts_on_target)
             if wait is not None:
                 outcome["backoff"] = wait
         return outcome
@@ -419,10 +400,10 @@ class Session:
             if self._guards is not None:
                 lines = self._guards._native.take_transitions() + lines
             for line in lines:
-                _asked("sink", _writer(sink), line)
+                asked("sink", writer_of(sink), line)
         if listener is not None:
             for line in self.call.take_events():
-                _asked("on_event", listener, json.loads(line))
+                asked("on_event", listener, json.loads(line))
         return action
 
     def _report_hidden(self, retries: int) -> None:
@@ -431,120 +412,12 @@ class Session:
         line = json.dumps({"record": "hidden_retries", **facts}, separators=(",", ":"))
         self._hidden.append(line)
         if self.options.sink is not None:
-            _asked("sink", _writer(self.options.sink), line)
-
-    def _note(self, action: Action, trace: Trace, failure: Failure | None) -> str:
-        elapsed = (trace.ended or {}).get("elapsed_ms", 0) / 1000
-        count = self.call.attempts
-        words = f"{count} attempt{'' if count == 1 else 's'} in {elapsed:.3g} s"
-        why = action_words(action) if self._broken is None else f"{self._broken} raised this"
-        note = f"reprieve: gave up after {words}: {why} ({action.reason}); trace {trace.trace_id}"
-        if failure is not None:
-            note += f"; last failure {failure.kind}"
-            if failure.kind == "unknown" and action.reason == "not_retryable":
-                note += '; to retry it, add "unknown" to retry_on, or a rule or classify that says what it is'
-        if action.resume_in is not None:
-            note += f"; may work in {action.resume_in:.3g} s"
-        if action.disposition == "human":
-            note += "; needs a person"
-        return note
+            asked("sink", writer_of(self.options.sink), line)
 
 
 _SUCCESS = '{"success":{}}'
 
 
-def classified(error: Exception, owner: Caller) -> Failure:
-    """What a call of this owner would take the error for."""
-    failure = _native.classify(as_json(evidence_of(error)), owner._native)
-    classify = owner._options.classify
-    return failure if classify is None or failure.category == "control" else _reclassified(classify, error, failure)
-
-
-def action_words(action: Action) -> str:
-    """Why a call stopped, in words."""
-    return _native.says(action.reason or "")
-
-
 def _capped(policy: Policy) -> Policy:
     most = clock().cap_attempts()
     return policy if most is None else policy.capped(most)
-
-
-def as_json(value: object) -> str:
-    """JSON for the core; what JSON does not know is shown as text, a lone surrogate as U+FFFD."""
-    try:
-        return well_formed(json.dumps(value, default=_as_text, allow_nan=False, ensure_ascii=False))
-    except (ValueError, RecursionError):  # NaN, a cycle, endless nesting: only a body can hold those
-        kept = {name: fact for name, fact in cast("dict[str, Any]", value).items() if name != "body"}
-        return well_formed(json.dumps(kept, default=_as_text, allow_nan=False, ensure_ascii=False))
-
-
-def _as_text(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else safely(repr, value) or "?"
-
-
-def _asked(role: str, function: Callable[..., Any], *args: Any) -> Any:
-    """What a user's own function says; a fault of its own is counted, and says nothing."""
-    try:
-        return function(*args)
-    except Exception as fault:
-        _faults.note(role, function, fault)
-        return None
-
-
-def _reclassified(classify: Callable[[Exception], Any], error: Exception, failure: Failure) -> Failure:
-    def apply(error: Exception) -> Failure:
-        said = classify(error)
-        if said is None:
-            return failure
-        found = json.loads(failure.to_json())
-        if isinstance(said, _native.Failure):
-            fields = json.loads(said.to_json())
-            # That another call has retried already is a fact of the error, whatever it is taken for.
-            fields["inner_trace"] = fields["inner_trace"] or found["inner_trace"]
-        else:
-            fields = {**found, "kind": said, "category": None, "decided_by": "classify"}
-        return _native.Failure.from_json(as_json(fields))
-
-    apply.__qualname__ = getattr(classify, "__qualname__", "classify")
-    answer: Failure | None = _asked("classify", apply, error)
-    return answer or failure
-
-
-def _nanoseconds(backoff: Callable[[Failure, int], Any]) -> Callable[[Failure, int], int | None]:
-    def apply(failure: Failure, n: int) -> int | None:
-        wait = backoff(failure, n)
-        return None if wait is None else nanoseconds("backoff", wait)
-
-    apply.__qualname__ = getattr(backoff, "__qualname__", "backoff")
-    return apply
-
-
-def _truth(retry_if: Callable[[Exception, Failure], Any]) -> Callable[[Exception, Failure], bool | None]:
-    def apply(error: Exception, failure: Failure) -> bool | None:
-        answer = retry_if(error, failure)
-        return None if answer is None else bool(answer)
-
-    apply.__qualname__ = getattr(retry_if, "__qualname__", "retry_if")
-    return apply
-
-
-def _writer(sink: Any) -> Callable[[str], Any]:
-    if callable(sink):
-        return sink  # type: ignore[no-any-return]
-
-    def write(line: str) -> None:
-        sink.write(line + "\n")
-
-    write.__qualname__ = str(getattr(sink, "name", type(sink).__qualname__))
-    return write
-
-
-def _add_note(error: BaseException, note: str) -> None:
-    """PEP 678's note; on Python 3.10, where tracebacks do not show them, for whoever looks. An exception that was
-    raised before keeps only the latest note. Written as `attach` writes: a frozen class has no say in it."""
-    try:
-        notes = [n for n in error.__dict__.get("__notes__", ()) if not str(n).startswith("reprieve: ")]
-        error.__dict__["__notes__"] = [*notes, note]
-    except Exception:
-        return

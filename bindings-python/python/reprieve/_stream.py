@@ -72,6 +72,12 @@ class _Consumed:
         session = self._call.session
         return session.call.attempts if session else 0
 
+    @property
+    def number(self) -> int:
+        """The number of the attempt that the items come from."""
+        session = self._call.session
+        return session.number if session else 0
+
     def _once(self) -> None:
         if self._call.over:
             raise MisuseError("this stream is over, and each is consumed once: ask for a new one, or keep its items")

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import _aio
 from ._aio import Abandoned, TimedOut
 from ._current import CURRENT
+from ._race import hedges
+from ._stream_race import Racing
 from ._stream_session import StreamAttempt, StreamSession
 from ._stream_source import Source
 
@@ -28,7 +30,7 @@ async def drive(call: Streamed) -> AsyncGenerator[Any, None]:
     """The items of a call. One is asked for when the consumer asks, and goes to it as it is."""
     loop = _aio.backend()
     session = call.begin(interrupted=True)
-    run: Running | None = None
+    run: Running | Racing | None = None
     try:
         action = session.begin()
         while action.kind not in ("done", "stop"):
@@ -37,16 +39,20 @@ async def drive(call: Streamed) -> AsyncGenerator[Any, None]:
                     yield session.discard(action.discard)
                 action = await _aio.between(loop, session, action)
                 continue
-            run = Running(loop, session, session.attempt(action))
-            following = await run.open(call)
+            if hedges(action, session, loop):
+                run = Racing(session, lambda made: Running(loop, session, made, call), action)
+            else:
+                run = Running(loop, session, session.attempt(action), call)
+            following = await run.open()
             if following is None and session.buffered:
                 following = await run.gather()
             if following is None:
-                got, attempt, asking = session.got, run.attempt, False
-                for item in session.commit():
+                attempt = run.attempt
+                got, reading, asking = attempt.got, attempt.reading, False
+                for item in session.commit(attempt):
                     got.append(item)
                     yield item
-                advance = run.bound_advance
+                advance, keep = run.bound_advance, session.keeping(attempt)
                 kind: object = None
                 sign: Callable[[Any], bool] | None = None
                 try:
@@ -57,16 +63,16 @@ async def drive(call: Streamed) -> AsyncGenerator[Any, None]:
                         finally:
                             hide(token)
                         if type(item) is not kind:
-                            kind, sign = session.reading.sign_of(item)
+                            kind, sign = reading.sign_of(item)
                         if sign is not None and sign(item):
-                            session.look(attempt, item)
+                            attempt.look(item)
                         asking = False
-                        got.append(item)
+                        keep(item)
                         yield item
                 except Exception as error:
                     if not asking:  # the consumer has thrown it in
                         raise
-                    following = await run.ended(error)
+                    following = await run.over(error)
             await run.close()
             action = following
         if action.kind == "stop":
@@ -85,67 +91,68 @@ async def drive(call: Streamed) -> AsyncGenerator[Any, None]:
 class Running:
     """One attempt: its source, and what can cut it."""
 
-    def __init__(self, loop: Any, session: StreamSession, attempt: StreamAttempt) -> None:
-        self.session, self.attempt, self.source = session, attempt, Source()
-        self._loop = loop
+    def __init__(self, loop: Any, session: StreamSession, attempt: StreamAttempt, call: Streamed) -> None:
+        self.attempt = attempt
+        self._session, self._loop, self._call, self._source = session, loop, call, Source()
         self._watch = loop.Watch(session, attempt)
 
-    async def open(self, call: Streamed) -> Action | None:
+    async def open(self) -> Action | None:
         """Goes on until the first content is there: `None`, or what follows where it ends before."""
-        session, source = self.session, self.source
+        attempt, source = self.attempt, self._source
 
         async def run() -> None:
-            await source.aopen(await call.run_async(session, self.attempt.target))
-            session.opened(source)
-            while not session.reading.opens(await source.advance()):
-                self.attempt.heard()
+            await source.aopen(await self._call.run_async(self._session, attempt.target))
+            attempt.opened(source)
+            while not attempt.reading.opens(await source.advance()):
+                attempt.heard()
 
         try:
             with self._watch:
                 await self._visibly(run)
         except Exception as error:
-            return await self.ended(error)
+            return await self.over(error)
         return None
 
     @property
     def bound_advance(self) -> Callable[[], Awaitable[Any]]:
         """What asks the source for its next item, bounded by what may cut the attempt from now on."""
-        return self.advance if self._watch.needed else self.source.advance
+        return self.advance if self._watch.needed else self._source.advance
 
     async def gather(self) -> Action:
         """Takes what comes until the answer is whole, or is no more."""
-        session, attempt = self.session, self.attempt
-        session.got += session.commit()
+        attempt = self.attempt
+        attempt.got += self._session.commit(attempt)
         advance = self.bound_advance
         try:
             while True:
                 item = await self._visibly(advance)
-                _, sign = session.reading.sign_of(item)
+                _, sign = attempt.reading.sign_of(item)
                 if sign is not None and sign(item):
-                    session.look(attempt, item)
-                session.got.append(item)
+                    attempt.look(item)
+                attempt.got.append(item)
         except Exception as error:
-            return await self.ended(error)
+            return await self.over(error)
 
     async def advance(self) -> Any:
         """The source's next item, unless something cuts the attempt."""
         with self._watch:
-            return await self.source.advance()
+            return await self._source.advance()
 
-    async def ended(self, error: Exception) -> Action:
+    async def over(self, error: Exception) -> Action:
         """What follows when the source has no more, or has failed."""
-        if isinstance(error, TimedOut):
-            return self.session.stalled(self._watch.words)
-        if isinstance(error, Abandoned):
-            return self.session.abandoned()
-        if self._loop.cancelled(self.attempt):  # from outside, and something made an exception of it
+        if self.attempt.ended or self._loop.cancelled(self.attempt):  # from outside; something made an exception of it
             raise error
-        return await self.session.ended_async(error)
+        self._session.turn_to(self.attempt)
+        if isinstance(error, TimedOut):
+            return self._session.stalled(self._watch.words)
+        if isinstance(error, Abandoned):
+            return self._session.abandoned()
+        return await self._session.ended_async(self.attempt, error)
 
     async def close(self) -> None:
         """Closes the source, visibly, and waits until it is."""
         self._watch.close()
-        await self._visibly(self.source.aclose)
+        await self._visibly(self._source.aclose)
 
     async def _visibly(self, function: Callable[[], Awaitable[R]]) -> R:
         token = CURRENT.set(self.attempt)

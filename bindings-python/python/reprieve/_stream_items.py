@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 from . import _native
+from ._delivered import LAST
 from ._errors import StreamError
+from ._json import as_json
 from ._reading import dig, get, is_dict, well_formed
 from ._usage import details_of, main_of
 
-#: So many items of an answer's end are read: the finish frame, and what may come after it.
-LAST = 8
 #: Types that begin an answer, of which there is one.
 STARTS = frozenset({"message_start", "response.created"})
 #: Types that keep a connection alive, and are no data.
@@ -144,8 +144,6 @@ def json_of(item: Any) -> str | None:
     item = get(item, WRAPPER) if _type(item) == WRAPPER else item
     try:
         if is_dict(item):
-            from ._session import as_json
-
             return as_json(item)
         return well_formed(item.model_dump_json(warnings=False)) if is_model(item) else None
     except Exception:

@@ -1,14 +1,16 @@
-"""One call whose attempts answer streams: what was delivered, and when; how it ends when its consumer leaves."""
+"""One call whose attempts answer streams: what each attempt has brought, what was delivered, and when; how it ends when
+its consumer leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._clock import clock
 from ._current import Attempt, Facts
+from ._delivered import LAST, Items, Recorder
 from ._errors import AttemptTimeout, StreamError
 from ._evidence import chain_of
 from ._request import Broken, checked_async
@@ -53,14 +55,26 @@ class Discard:
 class StreamAttempt(Attempt):
     """One attempt of a stream, as `current_attempt()` shows it to its source."""
 
-    def __init__(self, facts: Facts, timers: Timers, delivered: Sequence[Any], on_heard: Callable[[], None]) -> None:
+    def __init__(
+        self, facts: Facts, timers: Timers, delivered: Items, got: Items, on_heard: Callable[[], None]
+    ) -> None:
         super().__init__(facts, clock().now())
         self.timers = timers
         #: What else happens when bytes have come.
         self.on_heard = on_heard
+        #: What attempts have brought: what the consumer has had, or a list of its own where it is to be whole first.
+        self.got = got
+        self.reading = Reading(goes_on=bool(delivered))
+        #: When its first item was there for the consumer: no timeout of attempt or call bounds it any more.
+        self.committed: int | None = None
+        #: Its function has answered.
+        self.is_open = False
+        #: The server has answered, as far as that is known: what fails now fails amid the answer.
+        self.answering = False
+        #: What can make its items again.
+        self.recorder: Recorder | None = None
         self._delivered = delivered
-        #: Once its first item is there, no timeout of attempt or call bounds it.
-        self.bound = True
+        self._before = len(got)
 
     @property
     def delivered(self) -> Sequence[Any]:
@@ -68,7 +82,40 @@ class StreamAttempt(Attempt):
 
     @property
     def ends_by(self) -> int:
-        return super().ends_by if self.bound else clock().now() + LONGEST
+        return super().ends_by if self.committed is None else clock().now() + LONGEST
+
+    @property
+    def items(self) -> list[Any]:
+        """The last ones that it has brought."""
+        return self.got.last(min(len(self.got) - self._before, LAST))
+
+    @property
+    def held(self) -> list[Any]:
+        """What it holds back."""
+        return [] if self.reading.content else self.reading.held
+
+    @property
+    def whole(self) -> list[Any]:
+        """The answer, once there is no more of it."""
+        return [*self.got, *self.held]
+
+    def opened(self, source: Source) -> None:
+        """Its function has answered."""
+        self.is_open, self.answering, self.reading.client = True, not source.lazy, source.client
+        self.recorder = source.recorder
+
+    def end(self) -> None:
+        """Its source has no more. Raises `StreamError` where that is no whole answer."""
+        self.reading.end(self.held or self.items)
+
+    def look(self, item: Any) -> None:
+        """Looks at an item amid the answer. Raises where it, or the time that pings have filled, ends the attempt."""
+        if self.reading.is_data(item):
+            self.timers.data()
+        else:
+            self.timers.ping()
+            if words := self.timers.overdue:
+                raise Stalled(words)
 
     def heard(self) -> None:
         if not self.ended:
@@ -92,81 +139,42 @@ class StreamSession(Session):
         self.limits = Limits(*self.policy.stream)
         self.buffered = self.limits.mode == "buffered"
         #: What the consumer has had, since the last `Discard`.
-        self.delivered: list[Any] = []
-        #: What attempts have brought: the same list, or that of an attempt which is to be whole first.
-        self.got = self.delivered
-        self.reading = Reading()
+        self.delivered = Items()
         #: The driver interrupts an attempt whose timer runs out; else it is the transport that notices.
         self._interrupted = interrupted
         #: What the transport was told, and the words for it.
         self._late: tuple[AttemptTimeout, str] | None = None
-        #: How many items were delivered before this attempt.
-        self._before = 0
         #: What is still to be delivered when the call has ended.
-        self.rest: list[Any] = []
-        self._committed: int | None = None
-        self._opened = False
-        #: The server has answered, as far as that is known: what fails now fails amid the answer.
-        self._answering = False
+        self.rest: Iterable[Any] = ()
+        #: The attempt that is spoken of, also when it is over.
+        self._latest: StreamAttempt
 
     # --- one attempt ---
 
     def attempt(self, action: Action) -> StreamAttempt:
         """Makes an attempt, which the driver makes visible whenever its source runs."""
-        assert action.number is not None
-        assert action.target is not None
-        assert action.timeout_ns is not None
-        timers = Timers(self.limits, action.timeout_ns, _native.now if self._interrupted else clock().now)
-        facts = Facts(
-            action.number,
-            action.target,
-            timers.first_item,
-            self.call.is_last,
-            self.policy.connect_timeout,
-            self.run,
-        )
-        made = StreamAttempt(facts, timers, self.delivered, self._check)
-        made.named(self._ids)
-        self._attempt, self._since = made, _native.now()
-        if self.buffered:
-            self.got = []
-        self.reading, self._before = Reading(goes_on=bool(self.delivered)), len(self.got)
-        self._committed, self._opened, self._answering = None, False, False
-        return made
+        self.beside(action)
+        return self._latest
 
-    def opened(self, source: Source) -> None:
-        """The attempt's function has answered."""
-        self._opened, self._answering, self.reading.client = True, not source.lazy, source.client
-
-    def commit(self) -> list[Any]:
-        """The first content is there: it, with what was held back."""
-        attempt = self._attempt
-        assert isinstance(attempt, StreamAttempt)
+    def commit(self, attempt: StreamAttempt) -> list[Any]:
+        """Its first content is there: it, with what was held back."""
         now = clock().now()
-        self.call.first_item(now)
+        self.call.first_item(now, attempt.number)
+        self.turn_to(attempt)
         attempt.timers.content = True
         if not self.buffered:
-            self._committed, attempt.bound = now, False
-        return self.reading.held
+            attempt.committed = now
+        return attempt.reading.held
 
-    def look(self, attempt: StreamAttempt, item: Any) -> None:
-        """Looks at an item amid the answer. Raises where it, or the time that pings have filled, ends the attempt."""
-        if self.reading.is_data(item):
-            attempt.timers.data()
-        else:
-            attempt.timers.ping()
-            if words := attempt.timers.overdue:
-                raise Stalled(words)
+    def keeping(self, attempt: StreamAttempt) -> Callable[[Any], None]:
+        """What keeps each item after the first content: as its text, where nobody needs all of them in the end."""
+        needed = self.buffered or self.options.check is not None
+        return attempt.got.keeping(None if needed else attempt.recorder)
 
-    @property
-    def items(self) -> list[Any]:
-        """What this attempt has brought."""
-        return self.got[self._before :]
-
-    def hide(self) -> None:
-        attempt, self._attempt = self._attempt, None
-        if attempt is not None:
-            attempt.ended, self._answer = True, attempt.answer
+    def turn_to(self, attempt: Attempt) -> None:
+        assert isinstance(attempt, StreamAttempt)
+        self._latest = attempt
+        super().turn_to(attempt)
 
     # --- its outcome ---
 
@@ -175,37 +183,42 @@ class StreamSession(Session):
         if not self._is_end(error):
             return self._failing(error)
         try:
-            self.check(self._whole())
+            self._latest.end()
+            if self.options.check is not None:
+                self.check(self._latest.whole)
         except Exception as fault:
             return self._failing(fault)
         return self._done()
 
-    async def ended_async(self, error: Exception) -> Action:
-        """The same, where `check` may be a coroutine function."""
+    async def ended_async(self, attempt: StreamAttempt, error: Exception) -> Action:
+        """The same of one of several attempts, where `check` may be a coroutine function."""
+        self.turn_to(attempt)
         if not self._is_end(error):
             return self._failing(error)
         try:
-            answer, check, attempt = self._whole(), self.options.check, self._attempt
-            if check is not None and attempt is not None:
-                attempt.answer = answer
-                await checked_async(check, answer)
+            attempt.end()
+            if self.options.check is not None:
+                attempt.answer = attempt.whole
+                await checked_async(self.options.check, attempt.answer)
         except Exception as fault:
+            self.turn_to(attempt)  # others may have been spoken of meanwhile
             return self._failing(fault)
+        self.turn_to(attempt)
         return self._done()
 
     def stalled(self, words: str) -> Action:
         """A timer has run out."""
         self.hide()
-        message = f"attempt {self.call.attempts} {words}"
+        message = f"attempt {self.number} {words}"
         own = self.options.meter.timed_out() if self.options.meter else None
-        self.error = own or AttemptTimeout(message, attempts=self.call.attempts)
+        self.error = own or AttemptTimeout(message, attempts=self.number)
         return self._outcome({"failure": {"kind": "timeout", "message": message}})
 
     def left(self) -> None:
         """The consumer wants no more. Where it has had the finish frame it has had the whole answer."""
-        if self.call.state == "in_flight" and self._committed is not None:
+        if self.call.state == "in_flight" and self._latest.committed is not None:
             try:
-                if self.reading.is_finished(self.items):
+                if self._latest.reading.is_finished(self._latest.items):
                     self._succeeded()
             except StreamError as error:
                 self.failed(error)
@@ -216,22 +229,24 @@ class StreamSession(Session):
         self.delivered.clear()
         return Discard(count)
 
+    def close(self) -> None:
+        super().close()
+        vars(self).pop("_latest", None)  # it leads back here
+
     def trace(self) -> Trace:
-        return Trace(self.call.trace_id, [*self.call.lines(), *self._hidden], tuple(self.delivered))
+        return Trace(self.call.trace_id, [*self.call.lines(), *self._hidden], self.delivered.copy())
 
     # --- inside ---
 
+    def _made(self, facts: Facts) -> StreamAttempt:
+        timers = Timers(self.limits, facts.timeout_ns, _native.now if self._interrupted else clock().now)
+        facts = facts._replace(timeout_ns=timers.first_item)
+        got = Items() if self.buffered else self.delivered
+        self._latest = StreamAttempt(facts, timers, self.delivered, got, self._check)
+        return self._latest
+
     def _is_end(self, error: Exception) -> bool:
-        return self._opened and isinstance(error, (StopIteration, StopAsyncIteration))
-
-    def _whole(self) -> list[Any]:
-        """The answer, of which there is no more. Raises `StreamError` where it is not whole."""
-        self.reading.end(self._held or self.items)
-        return [*self.got, *self._held]
-
-    @property
-    def _held(self) -> list[Any]:
-        return [] if self.reading.content else self.reading.held
+        return self._latest.is_open and isinstance(error, (StopIteration, StopAsyncIteration))
 
     def _failing(self, fault: Exception) -> Action:
         if isinstance(fault, Broken):
@@ -246,10 +261,10 @@ class StreamSession(Session):
         return self._late[1]
 
     def _done(self) -> Action:
-        held = self._held
-        self.got += held
-        self.rest = self.got if self.buffered else held
-        self.delivered = self.got
+        got, held = self._latest.got, self._latest.held
+        got += held
+        self.rest = got if self.buffered else held
+        self.delivered = got
         return self._succeeded()
 
     def _succeeded(self) -> Action:
@@ -274,15 +289,16 @@ class StreamSession(Session):
             if error.code is not None:
                 evidence["provider_code"] = error.code
             evidence["in_stream"] = error.code != "empty_answer"  # which has come to its end
-        elif self._answering or self.reading.held:
+        elif self._latest.answering or self._latest.reading.held:
             evidence["in_stream"] = True
         return evidence
 
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
         assert isinstance(outcome, dict)
         outcome["delivered"] = len(self.delivered)
-        if self._committed is not None:
-            outcome["delivering"] = clock().now() - self._committed
-        details, meter = self.reading.usage(self.items), self.options.meter
+        attempt, meter = self._latest, self.options.meter
+        if attempt.committed is not None:
+            outcome["delivering"] = clock().now() - attempt.committed
+        details = attempt.reading.usage(attempt.items)
         usage = main_of(details) if meter is None else meter.priced(details)
         return super()._outcome({**outcome, "usage": usage} if usage else outcome)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from . import _faults
-from ._reading import dig
+from ._delivered import Recorder
+from ._reading import dig, get
 from ._stream_items import is_model
 
 #: Modules of clients whose streams never end without an event.
@@ -23,7 +24,7 @@ MODULES = (("gi_frame", "f_globals", "__name__"), ("ag_frame", "f_globals", "__n
 class Source:
     """An attempt's stream. `advance` answers its next item; who uses it calls `close` or awaits `aclose`, once."""
 
-    __slots__ = ("_closers", "advance", "client", "lazy")
+    __slots__ = ("_closers", "advance", "client", "lazy", "recorder")
 
     def __init__(self) -> None:
         self.advance: Callable[[], Any] = _nothing
@@ -31,6 +32,8 @@ class Source:
         self.client = False
         #: It is a generator, of which nothing has run before its first item is asked for.
         self.lazy = False
+        #: What can make its items again.
+        self.recorder: Recorder | None = None
         #: What closes it, outermost first.
         self._closers: list[Callable[..., Any]] = []
 
@@ -111,6 +114,7 @@ class Source:
 
     def _take(self, iterator: Any, advance: Callable[[], Any], *closers: str) -> None:
         self.lazy = inspect.isgenerator(iterator) or inspect.isasyncgen(iterator)
+        self.recorder = cast("Recorder | None", get(iterator, "_reprieve_recorder"))
         self._closers.append(_closer(iterator, *closers))
         self.advance = advance
 

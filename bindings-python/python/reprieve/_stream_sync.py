@@ -51,11 +51,11 @@ def drive(call: Streamed) -> Generator[Any, None, None]:
 
 def _open(call: Streamed, session: StreamSession, attempt: StreamAttempt, source: Source) -> Action | None:
     """Runs the attempt until its first content is there: `None`, or what follows where it ends before."""
-    reading, timers = session.reading, attempt.timers
+    reading, timers = attempt.reading, attempt.timers
 
     def run() -> Action | None:
         source.open(call.run(session, attempt.target))
-        session.opened(source)
+        attempt.opened(source)
         timers.ask()
         while not reading.opens(source.advance()):
             timers.ask()
@@ -73,8 +73,8 @@ def _open(call: Streamed, session: StreamSession, attempt: StreamAttempt, source
 
 def _gather(session: StreamSession, attempt: StreamAttempt, source: Source) -> Action:
     """Takes what comes until the answer is whole, or is no more."""
-    got, reading, timers = session.got, session.reading, attempt.timers
-    got += session.commit()
+    got, reading, timers = attempt.got, attempt.reading, attempt.timers
+    got += session.commit(attempt)
 
     def run() -> Action:
         timers.ask()
@@ -82,7 +82,7 @@ def _gather(session: StreamSession, attempt: StreamAttempt, source: Source) -> A
             item = source.advance()
             _, sign = reading.sign_of(item)
             if sign is not None and sign(item):
-                session.look(attempt, item)
+                attempt.look(item)
             got.append(item)
             timers.ask()
             if session.cancelled():
@@ -98,14 +98,14 @@ def _gather(session: StreamSession, attempt: StreamAttempt, source: Source) -> A
 
 def _deliver(session: StreamSession, attempt: StreamAttempt, source: Source) -> Generator[Any, None, Action]:
     """Delivers what comes, as it comes, until there is no more."""
-    got, advance, reading, timers = session.got, source.advance, session.reading, attempt.timers
+    got, advance, reading, timers = attempt.got, source.advance, attempt.reading, attempt.timers
     show, hide, deaf, asking = CURRENT.set, CURRENT.reset, session.deaf, False
     kind: object = None
     sign: Callable[[Any], bool] | None = None
-    for item in session.commit():
+    for item in session.commit(attempt):
         got.append(item)
         yield item
-    timed = timers.armed
+    timed, keep = timers.armed, session.keeping(attempt)
     try:
         while deaf or not session.cancelled():
             if timed:
@@ -118,9 +118,9 @@ def _deliver(session: StreamSession, attempt: StreamAttempt, source: Source) -> 
             if type(item) is not kind:
                 kind, sign = reading.sign_of(item)
             if sign is not None and sign(item):
-                session.look(attempt, item)
+                attempt.look(item)
             asking = False
-            got.append(item)
+            keep(item)
             yield item
         return session.abandoned()
     except Exception as error:

@@ -4,7 +4,7 @@ answers with."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -22,16 +22,21 @@ class Trace:
     timeline for people.
     """
 
-    def __init__(self, trace_id: str, lines: list[str], delivered: Sequence[Any] = ()) -> None:
+    def __init__(self, trace_id: str, lines: list[str], delivered: Iterable[Any] = ()) -> None:
         self.trace_id = trace_id
         self.lines = lines
-        #: Of a stream: the items that its consumer has had, since the last `Discard` where there was one.
-        self.delivered = delivered
+        self._delivered = delivered
         #: When these records were made, or came from another process: real time, also under a virtual clock.
         self.made_at = _native.now()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Trace, (self.trace_id, self.lines)
+
+    @cached_property
+    def delivered(self) -> Sequence[Any]:
+        """Of a stream: the items that its consumer has had, since the last `Discard` where there was one. Those of a
+        wrapped client are made again from what the server sent when this is first read."""
+        return tuple(self._delivered)
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:

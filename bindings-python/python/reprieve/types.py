@@ -241,8 +241,8 @@ class _Delayed(TypedDict):
 
 
 class HedgeFields(_Delayed, total=False):
-    """When a slow attempt is joined by another beside it, and by how many (1). For coroutines under asyncio, each
-    attempt in a task of its own; plain functions, streams, the HTTP layers and trio go on without."""
+    """When a slow attempt is joined by another beside it, and by how many (1). For coroutines and their streams under
+    asyncio, each attempt in a task of its own; plain functions and trio go on without, the HTTP layers refuse it."""
 
     max: int
 

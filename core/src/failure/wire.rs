@@ -212,9 +212,14 @@ const FACTS: [&str; 13] = [
 ];
 
 impl Evidence {
+    /// An object, or the message alone where nothing else is known, as of most errors.
     pub(crate) fn read(at: &At<'_>) -> Evidence {
-        let fields = at.object(&FACTS);
         let mut evidence = Evidence::default();
+        if let Json::Text(message) = at.value {
+            evidence.message = Some(message.clone());
+            return evidence;
+        }
+        let fields = at.object(&FACTS);
         let status = fields.maybe("status", |at| at.count(0, u16::MAX.into()));
         evidence.status = status.and_then(|status| u16::try_from(status).ok());
         evidence.headers = fields.maybe("headers", |at| at.items(header)).unwrap_or_default();
@@ -248,6 +253,12 @@ fn header(at: &At<'_>) -> (String, String) {
 mod tests {
     use super::*;
     use crate::Span;
+
+    #[test]
+    fn a_text_is_evidence_with_a_message_alone() {
+        let read = |json: &str| Evidence::from_json(json).expect("evidence");
+        assert_eq!(read(r#""busy""#), read(r#"{"message": "busy"}"#));
+    }
 
     #[test]
     fn what_is_written_reads_back() {

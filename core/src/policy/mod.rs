@@ -129,6 +129,13 @@ impl Policy {
         self.max_attempts_total.map_or(own, |total| own.min(total))
     }
 
+    /// No attempt can follow this one, if it and all before it were made on the first target.
+    #[must_use]
+    pub fn ends_with(&self, number: u32) -> bool {
+        let own = self.targets[0].max_attempts.unwrap_or(self.max_attempts);
+        self.max_attempts_total.is_some_and(|total| number >= total) || (self.targets.len() == 1 && number >= own)
+    }
+
     /// The whole policy as JSON that [`Policy::from_json`] reads back.
     #[must_use]
     pub fn to_json(&self) -> String {

@@ -7,7 +7,7 @@ use crate::json::at::At;
 use crate::json::{self, Json};
 use crate::policy::Millionths;
 use crate::trace::mask::{Masks, UnknownMask, mask as masked};
-use crate::{Evidence, Kind, Policy, Span, StopReason};
+use crate::{Action, Call, Evidence, Kind, Outcome, Policy, Span, StopReason};
 
 /// A bare number is a duration in milliseconds, as JS has it.
 const UNIT: Option<Span> = Some(Span::from_millis(1));
@@ -67,6 +67,23 @@ pub fn delay(
         Kind::from_name(kind).ok_or_else(|| Refused::value("kind", &Json::Text(kind.into()), "the name of a kind"))?;
     let at = Point { seed: seed_of(seed)?, attempt, n, previous: previous_ns.map(moment) };
     Ok(nanos(policy.delay(policy.backoff_after(kind, at), retry_after_ns.map(moment), at, Span::MAX)))
+}
+
+/// How long the second attempt may take, in nanoseconds, where it follows at once: where the first one, which the
+/// driver began by itself at `t0`, is answered now with a retry that waits for nothing. Then nothing has to be
+/// remembered but the outcome: a machine is made, and told of it, when the second attempt fails, too. `None` where
+/// anything else follows.
+///
+/// # Errors
+/// A seed that is no decimal u64, what is no outcome.
+pub fn repeats(policy: &Policy, seed: &str, t0: f64, now: f64, outcome: &str) -> Result<Option<f64>, Refused> {
+    let (mut call, now) = (Call::started(policy.clone(), seed_of(seed)?, moment(t0)), moment(now));
+    let told = call.on_outcome(now, 1, Outcome::from_json(outcome, policy)?)?;
+    if !matches!(told.action, Action::Retry { after: Span::ZERO, .. }) {
+        return Ok(None);
+    }
+    let begun = call.begin(now)?;
+    Ok(if let Action::Attempt { timeout, .. } = begun.action { Some(nanos(timeout)) } else { None })
 }
 
 /// A failure (JSON) from evidence (JSON), with the rules of a policy where one is given.

@@ -16,7 +16,7 @@ import { command, finish } from "../js/command.mjs";
 import { openGateway } from "../node/places.mjs";
 
 const options = command();
-deadline(180);
+deadline(600);
 const page = await bundle("drill", ["tests/drill/browser/page.mjs"]);
 const server = await serve({ "/js/drill/": page, "/drill/": `${TESTS}drill/browser/` });
 const gateway = await openGateway(options.gateway);

@@ -1,8 +1,8 @@
 /** The `openai` client of the drill, its own retries off: the same in Node and on a page. */
 import OpenAI, { APIError } from "openai";
 
-/** What a request is given that the driver cuts, in milliseconds. */
-const PATIENCE_MS = 30_000;
+/** What a request is given that the driver cuts, in milliseconds: more than any player waits for. */
+const PATIENCE_MS = 600_000;
 
 /** `settings` are the client's, `extras` a request's own for an attempt. */
 export function openai({ can, settings = {}, extras = () => ({}) }) {

@@ -5,6 +5,9 @@
  * `{name, ask(question, attempt), text(answer), isOwn(error), executes, counts, resends, can}`.
  */
 
+/** No call takes so long, in milliseconds. What a call must not wait for takes longer than this. */
+const PATIENCE_MS = 120_000;
+
 /** What the gateway knows the requests of a play by. */
 export function drillId(scenario, client) {
   return `${scenario.id}/${client}`.replaceAll(" ", "-");
@@ -65,13 +68,16 @@ async function cancelled(place, client, scenario, bound) {
   });
   const onEvent = ({ event }) => event === once && heard();
   const call = start(place, client, scenario, bound.bind({ ...cancels, onEvent }));
-  await hearing;
+  await (once === "request" ? arrival(place, client, scenario) : hearing);
   await sleep(after);
-  const at = performance.now();
   if (what === "run") run.cancel("the drill cancels it");
   else controller.abort();
-  const seen = await call.end;
-  return { ...seen, ends_within_ms: seen.ended_at - at };
+  return call.end;
+}
+
+/** Until the gateway has a request. */
+async function arrival(place, client, scenario) {
+  while (Object.values(await requests(place, client, scenario)).flat().length === 0) await sleep(20);
 }
 
 /** Starts a call; its `end` is what was seen of it. */
@@ -87,7 +93,16 @@ function start(place, client, scenario, bound) {
     sink: (line) => lines.push(line),
     targets: Object.fromEntries(asks.filter(([target]) => bound.policy.targets.includes(target))),
   };
-  return { end: make(client, bound.bind(options), Object.fromEntries(asks).primary, lines) };
+  return { end: patiently(make(client, bound.bind(options), Object.fromEntries(asks).primary, lines)) };
+}
+
+/** Its value, if it has ended by then. */
+function patiently(end) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(reject, PATIENCE_MS, new Error(`a call has not ended within ${PATIENCE_MS} ms`));
+  });
+  return Promise.race([end, late]).finally(() => clearTimeout(timer));
 }
 
 async function make({ executes, text }, bound, ask, lines) {
@@ -98,13 +113,12 @@ async function make({ executes, text }, bound, ask, lines) {
         (value) => ({ value }),
         (error) => ({ error }),
       ));
-  const ended_at = performance.now();
+  const elapsed_ms = performance.now() - began;
   const records = lines.map((line) => JSON.parse(line));
   const receipts = records.filter((record) => record.record === undefined);
   const last = receipts.filter((receipt) => receipt.attempt !== null).at(-1);
   return {
-    elapsed_ms: ended_at - began,
-    ended_at,
+    elapsed_ms,
     answer: value && text(value),
     error,
     lines,

@@ -6,8 +6,8 @@ import { openai } from "../js/openai.mjs";
 
 /** Both hand a signal on to `fetch`, and let its connections be made by an agent of one's own. */
 const CAN = ["interrupt", "connect timeout"];
-/** What a request is given that the driver cuts, in milliseconds. */
-const PATIENCE_MS = 30_000;
+/** What a request is given that the driver cuts, in milliseconds: more than any player waits for. */
+const PATIENCE_MS = 600_000;
 
 export const clients = [openai({ can: CAN, extras: connecting }), anthropic()];
 

@@ -17,7 +17,7 @@ import { openFullBacklog, openGateway } from "./places.mjs";
 const AT_ONCE = 8;
 
 const options = command();
-deadline(180);
+deadline(600);
 const gateway = await openGateway(options.gateway);
 const backlog = await openFullBacklog();
 try {

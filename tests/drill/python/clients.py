@@ -21,8 +21,8 @@ import openai
 
 from reprieve import Bound, Result, current_attempt
 
-#: What a request is given that the driver can cut, in seconds.
-PATIENCE = 30.0
+#: What a request is given that the driver can cut, in seconds: more than any player waits for.
+PATIENCE = 600.0
 
 #: Makes a call: `Bound.call` or `Bound.execute`.
 Make = Callable[[Bound, Callable[[], Any]], Any]
@@ -122,7 +122,7 @@ class Clients:
 
         self._openai.close()
         self._anthropic.close()
-        asyncio.run_coroutine_threadsafe(close_async(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(close_async(), self._loop).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._threads.shutdown(wait=False)
 
@@ -169,7 +169,7 @@ class Clients:
                 return End.of(error, began)
 
         end = asyncio.run_coroutine_threadsafe(run(), self._loop)
-        return Call(end, lambda: self._loop.call_soon_threadsafe(task.result(10).cancel))
+        return Call(end, lambda: self._loop.call_soon_threadsafe(task.result(60).cancel))
 
 
 def _openai_text(completion: Any) -> str | None:

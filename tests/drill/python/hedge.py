@@ -2,7 +2,8 @@
 
     python tests/drill/python/hedge.py [--gateway FILE] [--calls N]
 
-Prints a table: the requests that the gateway counted and how long the callers waited, without and with `hedge`.
+Prints a table: the requests that the gateway counted, and how long callers waited for an answer, or for the first item
+of a stream, without and with `hedge`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import argparse
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,25 +20,25 @@ from typing import Any
 import openai
 from places import Gateway
 
-from reprieve import Policy, Result
+from reprieve import Policy, Trace
 
 HERE = Path(__file__).resolve().parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parents[2] / "target")
 #: How long an answer takes, and one in twenty; in milliseconds.
-USUAL, SLOW, EVERY = 60, 1_000, 20
+USUAL, SLOW, EVERY = 150, 1_500, 20
 MARKER = f"#[{f'slow={USUAL},' * (EVERY - 1)}slow={SLOW},again]"
 #: When an answer is late: later than nearly all of the usual ones.
-AFTER = "130ms"
+AFTER = "190ms"
 #: How many callers there are at once.
-CALLERS = 8
+CALLERS = 12
 
 
 @dataclass(frozen=True)
 class Seen:
     """What came of a number of calls."""
 
-    results: list[Result[Any]]
-    #: How long each took for its caller, in milliseconds.
+    traces: list[Trace]
+    #: How long each caller waited, in milliseconds.
     waited: list[float]
     #: The requests that the gateway counted.
     requests: int
@@ -45,39 +46,68 @@ class Seen:
     @property
     def hedges(self) -> int:
         """The attempts that joined another one."""
-        return sum(result.attempts - 1 for result in self.results)
+        return sum(len(trace.receipts) - 1 for trace in self.traces)
 
     @property
     def won(self) -> int:
-        """The hedges that answered first."""
-        ends = (result.trace.receipts[-1] for result in self.results if result.attempts > 1)
+        """The hedges that were first."""
+        ends = (trace.receipts[-1] for trace in self.traces if len(trace.receipts) > 1)
         return sum(end["attempt"] > 1 for end in ends)
 
 
-async def ask(gateway: Gateway, policy: Policy, drill: str, calls: int) -> Seen:
+#: Makes a request: for a stream, or not.
+Create = Callable[[bool], Coroutine[Any, Any, Any]]
+Waits = Callable[[Policy, Create], Awaitable[tuple[float, Trace]]]
+
+
+async def answer(policy: Policy, create: Create) -> tuple[float, Trace]:
+    """Waits for an answer: until when, and the call's records."""
+    result = await policy.execute(create, False)
+    return time.perf_counter(), result.trace
+
+
+async def first_item(policy: Policy, create: Create) -> tuple[float, Trace]:
+    """Waits for the first item of a stream, and takes the rest."""
+    async with policy.stream(create, True) as stream:
+        await anext(stream)
+        came = time.perf_counter()
+        async for _ in stream:
+            pass
+    assert stream.trace is not None
+    return came, stream.trace
+
+
+#: What callers wait for.
+WAITS: dict[str, Waits] = {"an answer": answer, "a first item": first_item}
+#: Without hedging, and with it.
+POLICIES = {"no": Policy(), "yes": Policy(hedge={"after": AFTER})}
+
+
+async def ask(gateway: Gateway, policy: Policy, waits: Waits, drill: str, calls: int) -> Seen:
     """Makes the calls, some at once."""
-    results: list[Result[Any]] = []
+    traces: list[Trace] = []
     waited: list[float] = []
     left = iter(range(calls))
     client = openai.AsyncOpenAI(api_key="none", base_url=f"{gateway.url}/v1", max_retries=0)
 
-    async def create() -> Any:
+    async def create(stream: bool) -> Any:
         return await client.chat.completions.create(
             model="gpt-test",
             messages=[{"role": "user", "content": f"Say hello. {MARKER}"}],
+            stream=stream,
             extra_headers={"x-drill-id": drill},
         )
 
     async def caller() -> None:
         for _ in left:
             began = time.perf_counter()
-            result = await policy.execute(create)
-            waited.append((time.perf_counter() - began) * 1e3)
-            results.append(result)
+            came, trace = await waits(policy, create)
+            waited.append((came - began) * 1e3)
+            traces.append(trace)
 
     async with client:
         await asyncio.gather(*(caller() for _ in range(CALLERS)))
-    return Seen(results, waited, gateway.counts()[drill])
+    return Seen(traces, waited, gateway.counts()[drill])
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -85,21 +115,24 @@ def percentile(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
-def compare(gateway: Gateway, calls: int) -> dict[str, Seen]:
-    """The same calls twice: without hedging, and with it."""
-    policies = {"without": Policy(), "with": Policy(hedge={"after": AFTER})}
-    return {name: asyncio.run(ask(gateway, policy, name, calls)) for name, policy in policies.items()}
+def compare(gateway: Gateway, calls: int) -> dict[tuple[str, str], Seen]:
+    """The same calls without hedging and with it, for each of what callers wait for."""
+    return {
+        (what, hedged): asyncio.run(ask(gateway, policy, waits, f"{what}, {hedged}".replace(" ", "-"), calls))
+        for what, waits in WAITS.items()
+        for hedged, policy in POLICIES.items()
+    }
 
 
-def table(seen: dict[str, Seen], calls: int) -> str:
+def table(seen: dict[tuple[str, str], Seen], calls: int) -> str:
     """The comparison, for people."""
-    rows = [f"{'hedging':8} {'requests':>8} {'more':>6} {'median':>8} {'P95':>8} {'P99':>8}"]
-    for name, one in seen.items():
+    rows = [f"{'waits for':12} {'hedged':>6} {'requests':>8} {'more':>6} {'median':>8} {'P95':>8} {'P99':>8}"]
+    for (what, hedged), one in seen.items():
         more = 100 * (one.requests - calls) / calls
         times = " ".join(f"{percentile(one.waited, share):5.0f} ms" for share in (0.5, 0.95, 0.99))
-        rows.append(f"{name:8} {one.requests:8} {more:5.1f}% {times}")
-    hedged = seen["with"]
-    rows.append(f"{hedged.hedges} attempts were joined by another after {AFTER}; {hedged.won} of those were first")
+        rows.append(f"{what:12} {hedged:>6} {one.requests:8} {more:5.1f}% {times}")
+    hedges, won = (sum(getattr(one, name) for one in seen.values()) for name in ("hedges", "won"))
+    rows.append(f"{hedges} attempts were joined by another after {AFTER}; {won} of those were first")
     return "\n".join(rows)
 
 
@@ -111,7 +144,7 @@ def main() -> None:
         default=TARGET / "release" / "gateway",
         help="the gateway's binary",
     )
-    parser.add_argument("--calls", type=int, default=400, help="how many calls are made, twice")
+    parser.add_argument("--calls", type=int, default=400, help="how many calls are made, four times")
     options = parser.parse_args()
     with Gateway(options.gateway) as gateway:
         seen = compare(gateway, options.calls)

@@ -34,7 +34,7 @@ class Gateway:
         return {drill: found["count"] for drill, found in self._stats().items()}
 
     def _stats(self, query: str = "") -> dict[str, Any]:
-        with urllib.request.urlopen(f"{self.url}/__stats{query}", timeout=10) as response:
+        with urllib.request.urlopen(f"{self.url}/__stats{query}", timeout=60) as response:
             drills: dict[str, Any] = json.load(response)["drills"]
         return drills
 
@@ -44,7 +44,7 @@ class Gateway:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._process.communicate(timeout=10)  # closes its stdin, which ends it
+        self._process.communicate(timeout=60)  # closes its stdin, which ends it
 
 
 class FullBacklog:

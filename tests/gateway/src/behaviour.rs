@@ -10,6 +10,8 @@ pub enum Behaviour {
     Ok,
     Status(u16),
     Slow(Duration),
+    /// Until its drill has made so many requests, this one among them.
+    Hold(usize),
     Reset,
     Quota,
     Daily,
@@ -31,6 +33,7 @@ pub enum Behaviour {
     RetryMs(String),
     /// An answer cut short at the limit of tokens.
     Truncated,
+    SseWhole(usize),
     SseCut(usize),
     SseEof(usize),
     SseVoid,
@@ -61,7 +64,8 @@ impl Behaviour {
     pub fn needs_stream(&self) -> bool {
         matches!(
             self,
-            B::SseCut(_)
+            B::SseWhole(_)
+                | B::SseCut(_)
                 | B::SseEof(_)
                 | B::SseVoid
                 | B::SseError(_)
@@ -106,7 +110,7 @@ pub fn allowed() -> String {
 
 /// Past these a test has a typing error, not a need.
 const MOST_TIMES: u64 = 10_000;
-const MOST_FRAMES: u64 = 10_000;
+const MOST_FRAMES: u64 = 100_000;
 const LONGEST_PAUSE_MS: u64 = 600_000;
 const LONGEST_DATE_S: u64 = 1_000_000_000;
 
@@ -137,6 +141,7 @@ const WORDS: &[Word] = &[
     word("ok", Takes::Nothing(B::Ok)),
     word("slow", Takes::Nothing(B::Slow(Duration::from_secs(5)))),
     word("slow=MS", Takes::Pause(B::Slow)),
+    word("hold=N", Takes::Frames(B::Hold)),
     word("reset", Takes::Nothing(B::Reset)),
     word("quota", Takes::Nothing(B::Quota)),
     word("daily", Takes::Nothing(B::Daily)),
@@ -152,6 +157,7 @@ const WORDS: &[Word] = &[
     once("retry-date=S", Takes::Ahead(B::RetryDate)),
     once("retry-ms=N", Takes::Text(B::RetryMs)),
     word("truncated", Takes::Nothing(B::Truncated)),
+    word("sse-whole=N", Takes::Frames(B::SseWhole)),
     word("sse-cut=N", Takes::Frames(B::SseCut)),
     word("sse-eof=N", Takes::Frames(B::SseEof)),
     word("sse-void", Takes::Nothing(B::SseVoid)),
@@ -243,6 +249,7 @@ mod tests {
         assert_eq!(read("ok"), Some((Behaviour::Ok, 1, false)));
         assert_eq!(read("slow"), Some((Behaviour::Slow(5 * second), 1, false)));
         assert_eq!(read("slow=1000"), Some((Behaviour::Slow(second), 1, false)));
+        assert_eq!(read("hold=3"), Some((Behaviour::Hold(3), 1, false)));
         assert_eq!(read("retry-after=1.0"), Some((after("1.0"), 1, true)));
         assert_eq!(read("retry-ms=250"), Some((ms("250"), 1, true)));
         assert_eq!(read("retry-date=2"), Some((Behaviour::RetryDate(2), 1, true)));
@@ -262,10 +269,11 @@ mod tests {
             "slow=",
             "slow=-1",
             "slow=600001",
+            "hold",
             "sse-cut",
             "sse-cut=",
             "sse-cut=1.5",
-            "sse-cut=10001",
+            "sse-cut=100001",
             "sse-cut=99999999999999999999",
             "retry-after",
             "retry-after=1.",

@@ -22,6 +22,7 @@
 //! | `#[400]` ... `#[599]` | that status, with the provider's own error body |
 //! | `#[429x2]` | that status so many times, then `ok` |
 //! | `#[slow]`, `#[slow=MS]` | 5 s, or MS, of silence, then `ok` |
+//! | `#[hold=N]` | silence until its drill has made N requests in all, then `ok` |
 //! | `#[reset]` | the connection is reset (RST) |
 //! | `#[quota]` | no money left: 429 `insufficient_quota`, or 402 `billing_error` |
 //! | `#[daily]` | a day's allowance is used up: a 429 that says so in its message, or in a reset header |
@@ -37,6 +38,7 @@
 //! | `#[retry-after=S]` | 429 with `Retry-After: S` (verbatim) once, then `ok` |
 //! | `#[retry-date=S]` | 429 with a `Retry-After` date S seconds past its `Date` once, then `ok` |
 //! | `#[retry-ms=N]` | 429 with `retry-after-ms: N` once, then `ok` |
+//! | `#[sse-whole=N]` | a whole answer of N content deltas, with no pause between them |
 //! | `#[sse-cut=N]` | N content deltas, then the connection breaks |
 //! | `#[sse-eof=N]` | N content deltas, then the body ends as if it were whole, without a finish frame |
 //! | `#[sse-void]` | a stream without any event |

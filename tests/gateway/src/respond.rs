@@ -146,6 +146,7 @@ impl Play {
             B::Filter => Self { deltas: Some(SHORT_DELTAS), finish: Finish::Filtered, ..Self::WHOLE },
             B::Truncated => Self { deltas: Some(SHORT_DELTAS), finish: Finish::Truncated, ..Self::WHOLE },
             B::Empty => Self::broken(0, Ending::Finished),
+            B::SseWhole(deltas) => Self { deltas: Some(deltas), pause: Duration::ZERO, ..Self::WHOLE },
             B::SseCut(deltas) => Self::broken(deltas, Ending::Cut),
             B::SseEof(deltas) => Self::broken(deltas, Ending::Eof),
             B::SseVoid => Self::broken(0, Ending::Void),
@@ -198,8 +199,9 @@ impl Play {
     }
 
     fn content(&self, answer: Answer, provider: &dyn Provider, exchange: &Exchange) -> Vec<Cue> {
-        let delta = |index| [Cue::Wait(self.pause), Cue::Send(provider.frame(provider.delta(index, exchange)))];
-        answer.indices().flat_map(delta).collect()
+        let wait = || (!self.pause.is_zero()).then_some(Cue::Wait(self.pause));
+        let delta = |index| Cue::Send(provider.frame(provider.delta(index, exchange)));
+        answer.indices().flat_map(|index| wait().into_iter().chain([delta(index)])).collect()
     }
 }
 

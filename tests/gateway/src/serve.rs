@@ -11,9 +11,11 @@ use hyper::header::{ALLOW, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::anthropic::Anthropic;
 use crate::bedrock::{Converse, Invoke};
+use crate::behaviour::Behaviour;
 use crate::body::Body;
 use crate::cors;
 use crate::gemini::Gemini;
@@ -29,6 +31,8 @@ use crate::stats::{Stats, Visit, fnv1a};
 pub struct Gateway {
     stats: Mutex<Stats>,
     sequence: AtomicU64,
+    /// Told of each request.
+    arrived: Notify,
 }
 
 const MOST_BYTES: usize = 16 << 20;
@@ -51,7 +55,7 @@ const PATHS: &[(&str, Method)] = &[
 
 impl Gateway {
     pub fn new() -> Self {
-        Self { stats: Mutex::new(Stats::new()), sequence: AtomicU64::new(1) }
+        Self { stats: Mutex::new(Stats::new()), sequence: AtomicU64::new(1), arrived: Notify::new() }
     }
 
     pub async fn serve(&self, request: Request<Incoming>) -> Result<Response<Body>, Reset> {
@@ -104,24 +108,38 @@ impl Gateway {
     ) -> Result<Response<Body>, Reset> {
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
         let exchange = Exchange::new(sequence, prompt, head.uri.to_string());
+        let drill = drill(&head.headers);
         match asked {
             Ok(marker) => {
-                let behaviour = {
-                    let mut stats = self.stats();
-                    let drill = drill(&head.headers);
-                    let step = marker.step(stats.next_attempt(&drill, &marker.name));
-                    let played = step.name.clone();
-                    stats.record(&drill, &marker.name, Visit { played, ..visit });
-                    step.behaviour.clone()
-                };
-                respond(&behaviour, provider, &exchange).await
+                let attempt = self.stats().next_attempt(&drill, &marker.name);
+                let step = marker.step(attempt);
+                self.record(&drill, &marker.name, Visit { played: step.name.clone(), ..visit });
+                if let Behaviour::Hold(requests) = step.behaviour {
+                    self.hold(&drill, requests).await;
+                }
+                respond(&step.behaviour, provider, &exchange).await
             }
             Err((label, problem)) => {
-                let played = label.to_owned();
-                let drill = drill(&head.headers);
-                self.stats().record(&drill, label, Visit { played, ..visit });
+                self.record(&drill, label, Visit { played: label.to_owned(), ..visit });
                 Ok(refuse(&problem, provider, &exchange))
             }
+        }
+    }
+
+    fn record(&self, drill: &str, label: &str, visit: Visit) {
+        self.stats().record(drill, label, visit);
+        self.arrived.notify_waiters();
+    }
+
+    /// Until the drill has made so many requests.
+    async fn hold(&self, drill: &str, requests: usize) {
+        loop {
+            // Made before it looks, so that no request is missed between the two.
+            let arrival = self.arrived.notified();
+            if self.stats().count(drill) >= requests {
+                return;
+            }
+            arrival.await;
         }
     }
 

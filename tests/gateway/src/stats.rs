@@ -39,6 +39,11 @@ impl Stats {
         visits.map_or(0, Vec::len) as u64 + 1
     }
 
+    /// How many visits a drill has made.
+    pub fn count(&self, drill: &str) -> usize {
+        self.drills.get(drill).map_or(0, |behaviours| behaviours.values().map(Vec::len).sum())
+    }
+
     pub fn record(&mut self, drill: &str, behaviour: &str, visit: Visit) {
         self.drills.entry(drill.to_owned()).or_default().entry(behaviour.to_owned()).or_default().push(visit);
     }

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from .._current import current_attempt
 from .._errors import ConfigError
 from .._stream import AsyncStream, Stream, Streamed
 from ._wrapping import ClientCall, named_like
@@ -31,10 +32,9 @@ def opened(call: ClientCall, send: Send, request: Mapping[str, Any], *, client: 
     kept = Kept()
 
     def attempt(client: Any, request: dict[str, Any], made: Any) -> Any:
-        kept.own = send(client, request, made)
-        return source(kept.own)
+        return source(kept.keep(send(client, request, made)))
 
-    items = items_of(call, attempt, request, client=client)
+    items = kept.items = items_of(call, attempt, request, client=client)
     first = next(items, NOTHING)
     return _guarded(kept, items, _chained(first, items))
 
@@ -44,10 +44,9 @@ async def opened_async(call: ClientCall, send: Send, request: Mapping[str, Any],
     kept = Kept()
 
     async def attempt(client: Any, request: dict[str, Any], made: Any) -> Any:
-        kept.own = await send(client, request, made)
-        return source(kept.own)
+        return source(kept.keep(await send(client, request, made)))
 
-    items = items_of_async(call, attempt, request, client=client)
+    items = kept.items = items_of_async(call, attempt, request, client=client)
     first = await anext(items, NOTHING)
     return _guarded(kept, items, _chained_async(first, items))
 
@@ -77,9 +76,24 @@ class Event(dict[str, Any]):
 
 
 class Kept:
-    """The SDK's stream of the attempt under way."""
+    """The SDK's streams of the attempts: several may be under way, and one of them is consumed."""
 
-    own: Any = None
+    def __init__(self) -> None:
+        self.items: Any = None
+        self._by_number: dict[int, Any] = {}
+
+    def keep(self, own: Any) -> Any:
+        """Keeps what the attempt under way has opened."""
+        attempt = current_attempt()
+        assert attempt is not None
+        self._by_number[attempt.number] = own
+        return own
+
+    @property
+    def own(self) -> Any:
+        """The stream of the attempt that the items come from; until it is open, the latest one that was."""
+        number = self.items.number
+        return self._by_number[number if number in self._by_number else max(self._by_number)]
 
 
 def _refuse(call: ClientCall, modes: Sequence[str]) -> None:

@@ -21,6 +21,7 @@ from .._errors import ConfigError
 from .._policy import Bound
 from .._usage import holder_of
 from ._bodies import Body
+from ._recorded import recorded
 from ._streams import opened, opened_async
 from ._wrapping import (
     CALL,
@@ -121,7 +122,7 @@ def _sync(base: Any) -> type:
                 return (own if client is self else client.request)(cast_to, prepared, **kinds)
 
             if _is_stream(options, kinds):
-                source = _whole if _is_known(options) else _plainly
+                source = recorded if _is_known(options) else _plainly
                 return opened(call, send, body or {}, client=self, source=source)
             return call.run(send, body or {}, client=self)
 
@@ -154,7 +155,7 @@ def _async(base: Any) -> type:
                 return await (own if client is self else client.request)(cast_to, prepared, **kinds)
 
             if _is_stream(options, kinds):
-                source = _whole if _is_known(options) else _plainly_async
+                source = recorded if _is_known(options) else _plainly_async
                 return await opened_async(call, send, body or {}, client=self, source=source)
             return await call.run_async(send, body or {}, client=self)
 
@@ -222,10 +223,6 @@ def _is_stream(options: Any, kinds: Mapping[str, Any]) -> bool:
 def _is_known(options: Any) -> bool:
     """The answer ends with a finish frame that the core knows."""
     return str(options.url).partition("?")[0].endswith(FINISHING)
-
-
-def _whole(stream: Any) -> Any:
-    return stream
 
 
 def _plainly(stream: Any) -> Iterator[Any]:

@@ -15,11 +15,11 @@ from .. import _hidden, _native
 from .._clock import clock
 from .._current import Attempt, current_attempt
 from .._errors import AttemptTimeout, CallCancelled, ConfigError, StreamError
-from .._native import Action, Failure
+from .._native import Action
 from .._policy import Bound, Policy
 from .._reading import MAX_BODY
 from .._session import Session
-from .._trace import Trace, attach
+from .._trace import attach
 from ._events import Events
 
 #: Methods that may be sent again whatever became of the first try (RFC 9110).
@@ -187,11 +187,10 @@ class Exchange(Session):
             return {**fault_evidence(error.fault), "wall_now_ms": evidence["wall_now_ms"]}
         return {**evidence, "in_stream": True} if self.in_body else evidence
 
-    def _note(self, action: Action, trace: Trace, failure: Failure | None) -> str:
-        note = super()._note(action, trace, failure)
-        if action.reason == "unsafe_to_repeat":
-            note += f"; to have a {self.method} sent again, name it in `methods`, or send an Idempotency-Key"
-        return note
+    def advice(self, reason: str) -> str:
+        if reason != "unsafe_to_repeat":
+            return ""
+        return f"; to have a {self.method} sent again, name it in `methods`, or send an Idempotency-Key"
 
 
 def fault_evidence(fault: StreamError) -> dict[str, Any]:

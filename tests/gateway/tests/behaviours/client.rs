@@ -14,6 +14,9 @@ pub const ANTHROPIC: &str = "/v1/messages";
 pub const GEMINI: &str = "/v1beta/models/model-1:generateContent";
 pub const GEMINI_STREAM: &str = "/v1beta/models/model-1:streamGenerateContent";
 
+/// Longer than any answer that is waited for, however busy the machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// A gateway on a free port, and the pipe that ends it.
 pub struct Gateway {
     pub child: Child,
@@ -91,13 +94,21 @@ impl Line {
     pub fn open() -> Self {
         let stream = TcpStream::connect(shared()).expect("a connection");
         let line = Self(BufReader::new(stream));
-        line.give_up_after(Duration::from_secs(20));
+        line.give_up_after(PATIENCE);
         line
     }
 
-    pub fn give_up_after(&self, silence: Duration) {
+    fn give_up_after(&self, silence: Duration) {
         let stream = self.0.get_ref();
         stream.set_read_timeout(Some(silence)).expect("a timeout");
+    }
+
+    /// Whether nothing comes for so long.
+    pub fn is_silent_for(&mut self, silence: Duration) -> bool {
+        self.give_up_after(silence);
+        let fault = self.0.fill_buf().err();
+        self.give_up_after(PATIENCE);
+        fault.is_some_and(|fault| matches!(fault.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
     }
 
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) {
@@ -110,13 +121,12 @@ impl Line {
         self.0.get_mut().write_all(&request).expect("sent");
     }
 
-    /// Reads lines until one of them has come so many times, and leaves then.
-    pub fn count_until(&mut self, wanted: &str, most: usize) -> usize {
-        let lines = self.0.by_ref().lines().map_while(Result::ok);
-        lines.filter(|line| line == wanted).take(most).count()
+    pub fn receive(&mut self) -> io::Result<Reply> {
+        self.receive_until(|_| false)
     }
 
-    pub fn receive(&mut self) -> io::Result<Reply> {
+    /// The response, or so much of its stream as is enough.
+    pub fn receive_until(&mut self, enough: impl Fn(&Reply) -> bool) -> io::Result<Reply> {
         let head = self.head()?;
         let mut lines = head.lines();
         let status = lines.next().and_then(|line| line.split(' ').nth(1));
@@ -127,10 +137,9 @@ impl Line {
             .collect();
         let mut reply =
             Reply { status: status.ok_or(ErrorKind::InvalidData)?, headers, body: Vec::new(), ending: Ending::Whole };
-        if let Err(fault) = self.body(&mut reply) {
+        if let Err(fault) = self.body(&mut reply, enough) {
             reply.ending = match fault.kind() {
                 ErrorKind::UnexpectedEof => Ending::Cut,
-                ErrorKind::WouldBlock | ErrorKind::TimedOut => Ending::Silent,
                 _ => return Err(fault),
             };
         }
@@ -147,7 +156,7 @@ impl Line {
         Ok(head)
     }
 
-    fn body(&mut self, reply: &mut Reply) -> io::Result<()> {
+    fn body(&mut self, reply: &mut Reply, enough: impl Fn(&Reply) -> bool) -> io::Result<()> {
         if let Some(length) = reply.header("content-length") {
             let length = length.parse().expect("a length");
             return self.read(length, &mut reply.body);
@@ -159,6 +168,10 @@ impl Line {
             self.read(size, &mut reply.body)?;
             self.read(2, &mut Vec::new())?;
             if size == 0 {
+                break;
+            }
+            if enough(reply) {
+                reply.ending = Ending::Left;
                 break;
             }
         }
@@ -178,8 +191,8 @@ pub enum Ending {
     Whole,
     /// The connection was closed within the body.
     Cut,
-    /// Nothing more came.
-    Silent,
+    /// It goes on, and the reader has enough.
+    Left,
 }
 
 #[derive(Debug)]

@@ -118,13 +118,28 @@ fn a_request_without_a_drill_counts_as_the_default_one() {
 }
 
 #[test]
-fn a_slow_answer_is_recorded_when_it_is_asked_for() {
-    let started = Instant::now();
+fn a_held_answer_comes_once_its_drill_has_made_so_many_requests() {
     let mut line = Line::open();
-    let body = prompt("#[slow=400]", false);
-    line.send("POST", OPENAI, &[("x-drill-id", "slow")], body.as_bytes());
-    std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(stats("slow")["count"], 1);
+    line.send("POST", OPENAI, &[("x-drill-id", "held")], prompt("#[hold=3]", false).as_bytes());
+    assert_eq!(ask(OPENAI, "held-other", "hi").status, 200);
+    assert_eq!(ask(OPENAI, "held", "hi").status, 200);
+    assert!(line.is_silent_for(Duration::from_millis(100)));
+    assert_eq!(ask(ANTHROPIC, "held", "#[401]").status, 401);
     assert_eq!(line.receive().expect("a response").status, 200);
+    // The number was reached long ago.
+    assert_eq!(ask(OPENAI, "held", "#[hold=3]").status, 200);
+}
+
+#[test]
+fn a_slow_answer_is_recorded_when_it_is_asked_for() {
+    let mut line = Line::open();
+    let body = prompt("#[slow=600000]", false);
+    line.send("POST", OPENAI, &[("x-drill-id", "slow")], body.as_bytes());
+    while stats("slow")["count"] != 1 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(line.is_silent_for(Duration::from_millis(100)));
+    let started = Instant::now();
+    assert_eq!(ask(OPENAI, "slow", "#[slow=400]").status, 200);
     assert!(started.elapsed() >= Duration::from_millis(400));
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::client::{
-    ANTHROPIC, Ending, Frame, GEMINI, GEMINI_STREAM, Line, OPENAI, RESPONSES, ask, post, prompt, stream, turns,
+    ANTHROPIC, Ending, Frame, GEMINI, GEMINI_STREAM, Line, OPENAI, RESPONSES, Reply, ask, post, prompt, stream, turns,
 };
 
 /// What the frames are, by the event's name or by what an `OpenAI` chunk has in it.
@@ -124,12 +124,11 @@ fn an_error_inside_a_stream() {
 fn a_stalled_stream_stays_open_and_silent() {
     for path in [OPENAI, ANTHROPIC] {
         let mut line = Line::open();
-        line.give_up_after(Duration::from_millis(400));
         let body = prompt("#[sse-stall=3]", true);
         line.send("POST", path, &[("x-drill-id", "stall")], body.as_bytes());
-        let reply = line.receive().expect("a response");
-        assert_eq!((reply.status, &reply.ending), (200, &Ending::Silent));
-        assert_eq!(reply.deltas().len(), 3);
+        let reply = line.receive_until(|reply| reply.deltas().len() == 3).expect("a response");
+        assert_eq!((reply.status, &reply.ending), (200, &Ending::Left));
+        assert!(line.is_silent_for(Duration::from_millis(400)));
     }
 }
 
@@ -158,6 +157,16 @@ fn a_slow_stream_pauses_between_deltas() {
 }
 
 #[test]
+fn a_whole_stream_has_as_many_deltas_as_are_asked_for() {
+    for (path, frames_beside) in [(OPENAI, 3), (RESPONSES, 8), (ANTHROPIC, 6)] {
+        let reply = stream(path, "whole", "#[sse-whole=3000]");
+        assert_eq!(reply.ending, Ending::Whole);
+        assert_eq!(reply.deltas().len(), 3000, "{path}");
+        assert_eq!(reply.frames().len(), 3000 + frames_beside, "{path}");
+    }
+}
+
+#[test]
 fn filtered_and_empty_streams_finish() {
     let reply = stream(OPENAI, "filtered", "#[filter]");
     let finish = reply.frames()[4].json().expect("JSON");
@@ -179,12 +188,11 @@ fn filtered_and_empty_streams_finish() {
 #[test]
 fn frames_arrive_while_the_stream_goes_on() {
     let mut line = Line::open();
-    line.give_up_after(Duration::from_millis(150));
-    let body = prompt("#[sse-slow=1000]", true);
+    let body = prompt("#[sse-slow=600000]", true);
     line.send("POST", OPENAI, &[("x-drill-id", "live")], body.as_bytes());
-    let reply = line.receive().expect("a response");
-    assert_eq!(reply.ending, Ending::Silent);
+    let reply = line.receive_until(|reply| !reply.body.is_empty()).expect("a response");
     assert_eq!(outline(&reply.frames()), words("role"));
+    assert!(line.is_silent_for(Duration::from_millis(150)));
 }
 
 const STREAMS: [&str; 4] = [OPENAI, RESPONSES, ANTHROPIC, GEMINI_STREAM];
@@ -263,16 +271,20 @@ fn a_stream_that_starts_again_says_everything_once_more() {
 
 #[test]
 fn an_idle_stream_only_pings() {
-    let mut line = Line::open();
-    line.send("POST", ANTHROPIC, &[("x-drill-id", "idle")], prompt("#[sse-idle=1]", true).as_bytes());
-    line.give_up_after(Duration::from_millis(90));
-    let early = line.receive().expect("a response");
-    assert_eq!((&early.ending, early.deltas().len()), (&Ending::Silent, 1));
-    // A reader that waits longer than a ping's pause is never left alone, so that it has to leave by itself.
-    let mut line = Line::open();
-    line.send("POST", OPENAI, &[("x-drill-id", "idle")], prompt("#[sse-idle=1]", true).as_bytes());
-    let pings = line.count_until(": keep-alive", 3);
-    assert_eq!(pings, 3);
+    for (path, expected) in [
+        (OPENAI, ["content", ": keep-alive", ": keep-alive", ": keep-alive"]),
+        (ANTHROPIC, ["content_block_delta", "ping", "ping", "ping"]),
+    ] {
+        let mut line = Line::open();
+        line.send("POST", path, &[("x-drill-id", "idle")], prompt("#[sse-idle=1]", true).as_bytes());
+        let told = |reply: &Reply| {
+            let seen = outline(&reply.frames());
+            let content = seen.iter().position(|frame| frame == expected[0]);
+            content.map_or(Vec::new(), |at| seen[at..].to_vec())
+        };
+        let reply = line.receive_until(|reply| told(reply).len() == expected.len()).expect("a response");
+        assert_eq!(told(&reply), expected);
+    }
 }
 
 #[test]

@@ -48,8 +48,7 @@ fn a_connection_is_kept_after_answers_errors_and_streams() {
 fn slow_means_five_seconds() {
     let started = Instant::now();
     assert_eq!(ask(OPENAI, "slow-5", "#[slow]").status, 200);
-    let elapsed = started.elapsed();
-    assert!(elapsed >= Duration::from_secs(5) && elapsed < Duration::from_secs(8), "{elapsed:?}");
+    assert!(started.elapsed() >= Duration::from_secs(5));
 }
 
 #[test]
