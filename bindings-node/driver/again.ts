@@ -25,14 +25,15 @@ export function again(owner: Bound, first: Attempt, error: unknown): Promise<unk
     const { policy } = owner;
     const native = policy._native;
     const ids = first._named()._seeded(owner._options.seed);
+    const t0 = first._began();
     first._outcome = outcomeOf(owner, error, first, () => 1);
     const began = arrive();
     const now = began ?? clock.now();
-    const _timeoutNs = native.repeats(ids._seed, first._began(), now, first._outcome);
+    const _timeoutNs = native.repeats(ids._seed, t0, now, first._outcome);
     if (_timeoutNs === undefined) return undefined;
     const { _target, _connectNs, _endsWithTwo: _isLast } = policy._known();
     const facts = { _number: 2, _target, _timeoutNs, _connectNs, _isLast };
-    const second = new Attempt(facts, owner, first._fn, first._signal)._starts(began);
+    const second = new Attempt(facts, owner, first._fn, first._signal, began);
     second._ids = ids;
     second._past = { _first: first, _outcome: first._outcome, _at: now };
     return second._start();

@@ -41,7 +41,7 @@ export class Attempt {
   /** @internal */
   _place = -1;
   /** @internal When its time is up; in a burst, not known at once. */
-  _due: number | undefined = undefined;
+  _due: number | undefined;
   /** @internal What still runs of it is no part of it. */
   _over = false;
   private _resolve: ((answer: unknown) => void) | undefined = undefined;
@@ -75,7 +75,11 @@ export class Attempt {
     readonly _fn: AttemptFunction<unknown>,
     /** @internal The caller's. */
     readonly _signal: AbortSignal | undefined,
-  ) {}
+    /** When it begins, where that is known. */
+    now: number | undefined,
+  ) {
+    this._due = now === undefined ? undefined : now + _facts._timeoutNs;
+  }
 
   /** Its number over the whole call, from 1. */
   get number(): number {
@@ -148,19 +152,13 @@ export class Attempt {
 
   /** @internal When its time is up. */
   _ends(): number {
-    if (this._due === undefined) this._starts(clock.now());
-    return this._due as number;
+    this._due ??= clock.now() + this._facts._timeoutNs;
+    return this._due;
   }
 
   /** @internal When it began. */
   _began(): number {
     return this._ends() - this._facts._timeoutNs;
-  }
-
-  /** @internal */
-  _starts(now: number | undefined): this {
-    if (now !== undefined) this._due = now + this._facts._timeoutNs;
-    return this;
   }
 
   /** @internal Runs the function; the promise tells what `ended` makes of how it went. Late answers are dropped. */

@@ -39,12 +39,6 @@ export interface Mode {
   readonly _silenceNs: number | undefined;
 }
 
-/** What a consumer asks, and what is to come of it. */
-interface Asked<T> {
-  _resolve(result: IteratorResult<T>): void;
-  _reject(error: unknown): void;
-}
-
 /** The call, between its attempts and its consumer. */
 export class Feed<T> {
   /** Items that were delivered, where somebody may want them again. */
@@ -56,10 +50,14 @@ export class Feed<T> {
   _trace: Trace | undefined;
   /** Told of the trace once there is one. */
   _onTrace: ((trace: Trace) => void) | undefined;
+  /** What the consumer's own client throws for an error of ours. */
+  _theirs: ((error: unknown) => unknown) | undefined;
   /** Settled once the first content is there, or the call has ended. */
   readonly _opened: Promise<void>;
   private _queue: T[] = [];
-  private _asked: Asked<T> | undefined;
+  /** What settles the consumer's question; nothing where there is none. */
+  private _resolve: ((result: IteratorResult<T>) => void) | undefined;
+  private _reject!: (error: unknown) => void;
   /** The answer to the last question. */
   private _answer: Promise<unknown> | undefined;
   private _begun = false;
@@ -107,8 +105,9 @@ export class Feed<T> {
   }
   /** The next item. Who asks before the last question is answered gets the one after it. */
   _next(): Promise<IteratorResult<T>> {
-    const ask = (): Promise<IteratorResult<T>> => this._question();
-    const answer = this._asked ? (this._answer as Promise<unknown>).then(ask, ask) : this._question();
+    const answer = this._resolve
+      ? (this._answer as Promise<unknown>).then(this._question, this._question)
+      : this._question();
     this._answer = answer;
     return answer;
   }
@@ -139,10 +138,10 @@ export class Feed<T> {
 
   /** An item of the live attempt, which the consumer has asked for. */
   _give(result: IteratorResult<T>): void {
-    const asked = this._asked as Asked<T>;
-    this._asked = undefined;
+    const resolve = this._resolve as (result: IteratorResult<T>) => void;
+    this._resolve = undefined;
     this._count(result.value);
-    asked._resolve(result);
+    resolve(result);
   }
 
   /** The attempt has failed: nothing comes from it any more. */
@@ -159,7 +158,7 @@ export class Feed<T> {
   _flush(items: T[]): void {
     this._queue.push(...items);
     this._open();
-    if (this._asked && this._queue.length > 0) this._serve();
+    if (this._resolve && this._queue.length > 0) this._serve();
   }
 
   /** What the whole answer has to pass. */
@@ -175,30 +174,35 @@ export class Feed<T> {
 
   // --- inside ---
 
-  private _question(): Promise<IteratorResult<T>> {
-    return new Promise((_resolve, _reject) => {
-      this._asked = { _resolve, _reject };
-      if (this._queue.length > 0 || this._ended) this._serve();
-      else if (this._live) this._live._pull();
-      else if (this._bare) this._pass(this._bare);
-      else this._begin();
-    });
-  }
+  // Asked for each item: what it needs is made once.
+  private readonly _question = (): Promise<IteratorResult<T>> => {
+    const answer = new Promise<IteratorResult<T>>(this._asks);
+    if (this._queue.length > 0 || this._ended) this._serve();
+    else if (this._live) this._live._pull();
+    else if (this._bare) this._pass(this._bare);
+    else this._begin();
+    return answer;
+  };
+
+  private readonly _asks = (resolve: (result: IteratorResult<T>) => void, reject: (error: unknown) => void): void => {
+    this._resolve = resolve;
+    this._reject = reject;
+  };
 
   private _serve(): void {
-    const { _asked: asked, _ended: ended } = this;
-    if (!asked) return;
-    this._asked = undefined;
+    const { _resolve: resolve, _reject: reject, _ended: ended } = this;
+    if (!resolve) return;
+    this._resolve = undefined;
     if (this._queue.length > 0) {
       const value = this._queue.shift() as T;
       if (!(value instanceof Discard)) this._count(value);
-      asked._resolve({ done: false, value });
+      resolve({ done: false, value });
     } else if (ended?._failed) {
       // Thrown once, as a generator does.
       this._ended = { _failed: false };
-      asked._reject(ended._error);
+      reject(this._theirs ? this._theirs(ended._error) : ended._error);
     } else {
-      asked._resolve({ done: true, value: undefined });
+      resolve({ done: true, value: undefined });
     }
   }
 
@@ -222,7 +226,7 @@ export class Feed<T> {
     held?.unregister(this);
     this._live = undefined;
     this._open();
-    if (this._asked) this._serve();
+    if (this._resolve) this._serve();
   }
 
   /** Without an engine there is one attempt, and nothing to decide. */
@@ -234,7 +238,7 @@ export class Feed<T> {
       return;
     }
     this._open();
-    if (this._asked) this._pass(this._bare);
+    if (this._resolve) this._pass(this._bare);
   }
 
   private async _pass(source: Source<T>): Promise<void> {

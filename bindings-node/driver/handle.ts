@@ -33,7 +33,7 @@ export class Handle<T> implements PromiseLike<T> {
 
   /** What has happened so far; the last one says what the call waits for. */
   get events(): readonly CallEvent[] {
-    return this._session?._events ?? [];
+    return this._session?._records._events ?? [];
   }
 
   /** Ends the wait under way. The machine checks: no wait gets shorter than it must be. */

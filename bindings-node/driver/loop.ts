@@ -55,5 +55,5 @@ const ONE: Facts = { _number: 1, _target: "primary", _timeoutNs: 6e11, _connectN
 export async function alone({ _signal, _request }: Bound, fn: AttemptFunction<unknown>): Promise<unknown> {
   _signal?.throwIfAborted();
   const _ended = (_: unknown, how: How, value: unknown): unknown => (how === OK ? value : Promise.reject(value));
-  return new Attempt(ONE, { _run: undefined, _request, _ended }, fn, _signal)._starts(clock.now())._start();
+  return new Attempt(ONE, { _run: undefined, _request, _ended }, fn, _signal, clock.now())._start();
 }

@@ -52,7 +52,7 @@ export class StreamAttempt<T = unknown> extends Attempt {
     signal: AbortSignal | undefined,
     private readonly _feed: Feed<T>,
   ) {
-    super(facts, maker, running(fn), signal);
+    super(facts, maker, running(fn), signal, undefined);
     const { _idleNs, _silenceNs } = _feed._mode;
     this._shortest = Math.min(_idleNs ?? NEVER, _silenceNs ?? NEVER);
     this._due = this._limit()[0];

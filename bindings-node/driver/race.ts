@@ -1,7 +1,7 @@
 /** Attempts beside each other: while one is slow another joins it; the first answer wins, the others are abandoned. */
 import { clock } from "./clock.js";
 import type { Action } from "./failure.js";
-import { join, leave, type Timed } from "./timers.js";
+import { waitFor } from "./wait.js";
 
 /** Who starts attempts, and answers with what each came to. */
 export interface Starter {
@@ -34,15 +34,10 @@ export async function race(starter: Starter, first: Action): Promise<Action> {
 
 /** Waits; answers whether the time has passed before anything was decided. */
 async function isSlow(ns: number, decided: Promise<unknown>): Promise<boolean> {
-  let passed = (): void => {};
-  const timed: Timed = { _due: clock.now() + ns, _place: -1, _fire: () => passed() };
-  const over = new Promise<boolean>((resolve) => {
-    passed = () => resolve(true);
-  });
-  join(timed);
+  const pause = waitFor(ns, undefined, () => clock.now());
   try {
-    return await Promise.race([over, decided.then(() => false)]);
+    return await Promise.race([pause._over.then(() => true), decided.then(() => false)]);
   } finally {
-    leave(timed);
+    pause._end();
   }
 }

@@ -1,6 +1,7 @@
 /** One request of a wrapped client: a call, whose attempts the SDK sends and reads. */
 import type { Attempt } from "./attempt.js";
 import { AttemptTimeout } from "./errors.js";
+import type { Feed } from "./feed.js";
 import { toJson } from "./fields.js";
 import { read, StreamError } from "./frames.js";
 import { type Meter, meeting } from "./options.js";
@@ -36,6 +37,18 @@ class Answer {
   ) {}
 }
 
+/** Sends the attempts of a stream, and knows the answer of the latest. Apart from its stream, which is not to be held. */
+class Latest {
+  _answer!: Answer;
+
+  constructor(private readonly _send: (attempt: Attempt) => Promise<Answer>) {}
+
+  readonly _open = async (attempt: Attempt): Promise<AsyncIterable<unknown>> => {
+    this._answer = await this._send(attempt);
+    return this._answer._value as AsyncIterable<unknown>;
+  };
+}
+
 /** The SDKs' streams are made of a function that answers an iterator, and what ends it. */
 type StreamClass = new (
   iterator: () => AsyncIterator<unknown>,
@@ -51,7 +64,11 @@ const LATER = 100;
 /** No timer takes more milliseconds. */
 const LONGEST = 2 ** 31 - 1;
 
+/** Reads nothing. */
+const unread: Parse = async () => undefined;
 const counted = /* @__PURE__ */ new WeakSet<Fetch>();
+/** What bodies were read as within their attempts. Not kept by a request: a stream that nobody holds ends its call. */
+const bodies = /* @__PURE__ */ new WeakMap<Props, unknown>();
 
 /** Tells a request what is sent for it. */
 export function counting(fetch: Fetch): Fetch {
@@ -83,11 +100,10 @@ function isFailure(value: unknown): boolean {
 }
 
 export class Request implements Meter {
-  private _parse: Parse = async () => undefined;
+  private _parse = unread;
   private _model: unknown;
   /** The body is for the caller to read. */
   private _raw = false;
-  private _answer: Answer | undefined = undefined;
   private _attempted: Attempt | undefined = undefined;
   private _sent = 0;
   private _retries = 0;
@@ -107,10 +123,8 @@ export class Request implements Meter {
   /** Has the body read within the attempts, unless the promise is asked for the response as it comes. */
   _reads(promise: ApiPromise): ApiPromise {
     this._parse = promise.parseResponse;
-    promise.parseResponse = async (client, props) => {
-      const answer = this._answer;
-      return answer?._isRead && props === answer._props ? answer._value : this._parse(client, props);
-    };
+    promise.parseResponse = async (client, props) =>
+      bodies.has(props) ? bodies.get(props) : this._parse(client, props);
     return this._watches(promise);
   }
 
@@ -125,8 +139,9 @@ export class Request implements Meter {
     const attempted = (attempt: Attempt) => this._attempt(options, send, attempt);
     try {
       const streams = options.stream && !this._isOpen(options);
-      this._answer = await (streams ? this._streams(bound, attempted) : this._whole(bound, attempted));
-      return this._answer._props;
+      const answer = await (streams ? this._streams(bound, attempted) : this._whole(bound, attempted));
+      if (answer._isRead) bodies.set(answer._props, answer._value);
+      return answer._props;
     } catch (error) {
       throw this._theirs(error, bound._signal);
     }
@@ -197,29 +212,25 @@ export class Request implements Meter {
 
   /** A stream of the SDK's class whose items come from a call: it is there once its first content is. */
   private async _streams(bound: Bound, attempted: (attempt: Attempt) => Promise<Answer>): Promise<Answer> {
-    let answer: Answer | undefined;
-    const items = streamOf<unknown>(bound, async (attempt) => {
-      answer = await attempted(attempt);
-      return answer._value as AsyncIterable<unknown>;
-    });
+    const latest = new Latest(attempted);
+    const items = streamOf<unknown>(bound, latest._open);
     await items.open();
-    const { _props, _value } = answer as unknown as Answer;
+    const { _props, _value } = latest._answer;
     const controller = new AbortController();
     controller.signal.addEventListener("abort", () => items.cancel("its controller was aborted"));
-    const told = (result: IteratorResult<unknown>): IteratorResult<unknown> => {
-      if (result.done && items.trace) attach(stream, items.trace);
-      return result;
-    };
-    const theirs = (error: unknown): never => {
-      throw this._theirs(error, bound._signal);
-    };
-    const iterator = (): AsyncIterator<unknown> => {
-      items[Symbol.asyncIterator]();
-      return { next: () => items.next().then(told, theirs), return: () => items.return() };
-    };
     const { constructor: Stream } = _value as { constructor: StreamClass };
-    const stream = new Stream(iterator, controller, this._client);
-    return new Answer(_props, true, stream);
+    const stream = new Stream(() => items[Symbol.asyncIterator](), controller, this._client);
+    this._tells(items._feed, new WeakRef(stream as object), bound._signal);
+    // A copy: what is made of these must not be held by what made them.
+    return new Answer({ ..._props }, true, stream);
+  }
+
+  /** Has a stream end as the SDK's do, once no attempt will follow. */
+  private _tells(feed: Feed<unknown>, stream: WeakRef<object>, signal: AbortSignal | undefined): void {
+    feed._theirs = (error) => this._theirs(error, signal);
+    feed._onTrace = (trace) => attach(stream.deref(), trace);
+    // Some versions read by a function that holds their promise, and with it the stream.
+    this._parse = unread;
   }
 
   /** Whether the body is for the caller to read, as it comes. */

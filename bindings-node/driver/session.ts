@@ -1,6 +1,6 @@
 /**
- * One call: the machine, the records, the ends. Nothing here decides: outcomes go into the machine, and what it
- * answers goes back to the loop.
+ * One call: the machine, and its attempts. Nothing here decides: outcomes go into the machine, and what it answers goes
+ * back to the loop. `records.ts` has what is told of it, `ending.ts` how it ends.
  */
 import { catchUp } from "./again.js";
 import {
@@ -18,10 +18,10 @@ import {
 } from "./attempt.js";
 import { Broken, changed, checked, isPromise } from "./changes.js";
 import { clock } from "./clock.js";
+import { type Ending, endOf } from "./ending.js";
 import type { EngineCall } from "./engine.js";
-import { BadOutput, BY_REASON, CallCancelled, ConfigError, RetryError, RetryExhausted } from "./errors.js";
+import { CallCancelled, ConfigError } from "./errors.js";
 import { type Action, actionOf, Failure } from "./failure.js";
-import { asked } from "./faults.js";
 import { toJson } from "./fields.js";
 import type { Guards, Run } from "./guards.js";
 import { Ids } from "./ids.js";
@@ -30,10 +30,10 @@ import type { Options } from "./options.js";
 import { outcomeOf } from "./outcome.js";
 import type { Bound } from "./policy.js";
 import { race } from "./race.js";
+import { isFreed, Records } from "./records.js";
 import { Result } from "./result.js";
 import { arrive } from "./timers.js";
-import { attach, Trace } from "./trace.js";
-import type { CallEvent, StopReason } from "./types.js";
+import type { Trace } from "./trace.js";
 import { usageOf } from "./usage.js";
 import { type Wait, waitFor } from "./wait.js";
 
@@ -42,27 +42,24 @@ const ABANDONED = '{"failure":{"kind":"cancelled"}}';
 const SUPERSEDED = "another attempt beside it was first";
 
 /** One call. The loop asks it what to do, does it, and is told what comes next. */
-export class Session implements Maker {
+export class Session implements Maker, Ending {
   readonly _call: EngineCall;
   readonly _signal: AbortSignal | undefined;
   readonly _run: Run | undefined;
   protected readonly _outer: Attempt | undefined;
-  readonly _events: CallEvent[] = [];
-  private readonly _own: string[] = [];
+  readonly _records: Records;
   private readonly _guards: Guards | undefined;
   private readonly _ids: Ids;
-  protected readonly _recorded: boolean;
+  private readonly _recorded: boolean;
   private readonly _heard: boolean;
+  readonly _wraps: boolean;
   private readonly _waker = (): void => this._wake();
   private _value: unknown;
   /** What the call asks for, repaired. */
   _request: unknown;
-  /** The function of the caller's that ended the call by throwing. */
-  private _brokenBy: string | undefined;
-  /** The last error, and whether it is a timeout of ours. */
-  private _failed: { _error: unknown; _ours: boolean } | undefined;
-  /** Why the call is cancelled. */
-  private _cancelled: string | undefined;
+  _brokenBy: string | undefined;
+  _failed: { _error: unknown; _ours: boolean } | undefined;
+  _cancelled: string | undefined;
   /** Several, where one has joined another. */
   private readonly _inFlight = new Set<Attempt>();
   private _pause: Wait | undefined;
@@ -86,9 +83,11 @@ export class Session implements Maker {
     this._guards = _owner._guardSet();
     this._recorded = watched || !!options.sink || !!this._run;
     this._heard = watched || !!options.onEvent;
+    this._wraps = options.onGiveUp === "wrapped";
     this._request = options.request;
     this._ids = (first?._ids ?? new Ids(options.traceId, options.idempotencyKey))._seeded(options.seed);
     this._call = ask(() => this._made(first));
+    this._records = new Records(this._call, this._guards, options, this._heard);
     this._run?._wakers.add(this._waker);
   }
 
@@ -140,7 +139,7 @@ export class Session implements Maker {
   private _judged(attempt: Attempt, how: How, value: unknown): Action {
     if (value instanceof Broken) return this._breaks(value, attempt);
     const hidden = this._owner._options._meter?.hidden?.(attempt);
-    if (hidden) this._tells(hidden);
+    if (hidden) this._records._add(hidden);
     return this._told(this._call.onOutcome(clock.now(), attempt.number, this._outcome(attempt, how, value)));
   }
 
@@ -163,7 +162,7 @@ export class Session implements Maker {
         await repaired;
         return undefined;
       }
-      const left = this._timeLeft();
+      const left = this._records._timeLeft();
       this._pause = waitFor(left, this._signal, () => clock.now() + left);
       await Promise.race([repaired, this._pause._over]).finally(() => {
         over = true;
@@ -182,7 +181,7 @@ export class Session implements Maker {
   async _wait(ns: number): Promise<void> {
     if (clock.sleep) return clock.sleep(ns);
     const now = clock.now();
-    this._pause = waitFor(ns, this._signal, () => now + this._timeLeft());
+    this._pause = waitFor(ns, this._signal, () => now + this._records._timeLeft());
     await this._pause._over;
     this._pause = undefined;
   }
@@ -209,13 +208,12 @@ export class Session implements Maker {
 
   /** The value; throws the error of a call that failed. Nobody asks the machine after this. */
   _finish(action: Action): unknown {
-    const failed = action.kind === "done" ? undefined : this._giveUp(action);
+    const failed = action.kind === "done" ? undefined : endOf(action, this);
     this._free();
     if (failed) throw failed.error;
     return this._value;
   }
 
-  /** A wasm machine lies in memory that no garbage collector sees. */
   _free(): void {
     if (isFreed(this._call)) this._call.free();
   }
@@ -225,44 +223,12 @@ export class Session implements Maker {
     return new Result(
       action.kind === "done"
         ? { ok: true, value: this._value, trace: this._trace("") }
-        : { ok: false, value: this._value, ...this._giveUp(action) },
+        : { ok: false, value: this._value, ...endOf(action, this) },
     );
   }
 
-  /** The error that the call ends with: the caller's own, with its trace kept. */
-  private _giveUp({ reason, resumeIn, disposition }: Action) {
-    const stopReason = reason as StopReason;
-    const json = this._call.failure();
-    const failure = json ? new Failure(json) : undefined;
-    const attempts = this._call.attempts();
-    const why = this._brokenBy ? `${this._brokenBy} threw this` : engine().says(stopReason);
-    const note = [
-      `gave up after ${attempts} attempt${attempts === 1 ? "" : "s"}: ${why} (${stopReason})`,
-      failure && `last failure ${failure.kind}`,
-      failure?.kind === "unknown" && 'to retry it, add "unknown" to retryOn, or a rule that says what it is',
-      resumeIn !== undefined && `may work in ${Math.ceil(resumeIn)} ms`,
-      disposition === "human" && "needs a person",
-    ].filter(Boolean);
-    // An attempt may also end with a cancellation of its own, which is an error like any other.
-    const cancelled = stopReason === "cancelled" && this._cancelled;
-    if (cancelled) note.unshift(cancelled);
-    const trace = this._trace(note.join("; "));
-    const details = { stopReason, attempts, failure, resumeIn, trace };
-    const failed = this._failed;
-    let error = failed?._error;
-    if (cancelled && this._signal?.aborted) {
-      error = this._signal.reason;
-    } else if (cancelled || !failed) {
-      error = new (BY_REASON[stopReason] ?? RetryError)(trace.note, details, failed && { cause: error });
-    } else if (failed._ours || error instanceof BadOutput) {
-      Object.assign(error as RetryError, details);
-    }
-    attach(error, trace);
-    if (this._owner._options.onGiveUp === "wrapped" && !cancelled) {
-      error = new RetryExhausted(trace.note, details, { cause: error });
-      attach(error, trace);
-    }
-    return { error, failure, stopReason, disposition, resumeIn, trace };
+  _trace(note: string): Trace {
+    return this._records._trace(this._ids._traceId, note);
   }
 
   // --- inside ---
@@ -277,7 +243,7 @@ export class Session implements Maker {
   }
 
   protected _new(facts: Facts, fn: AttemptFunction<unknown>): Attempt {
-    return new Attempt(facts, this, fn, this._signal)._starts(arrive());
+    return new Attempt(facts, this, fn, this._signal, arrive());
   }
 
   /** The function of an attempt: its request is prepared and its answer is checked inside of it. */
@@ -390,52 +356,10 @@ export class Session implements Maker {
     return meter ? meter.usage(value) : usageOf(value);
   }
 
-  /** Hands records to the sink and events to the listener. */
+  /** The action, once all that came with it is told. */
   private _told(json: string): Action {
     this._guards?._stir();
-    const { sink, onEvent } = this._owner._options;
-    if (sink) {
-      const moved: string[] = this._guards ? JSON.parse(this._guards._native.takeTransitions()) : [];
-      for (const line of moved.concat(JSON.parse(this._call.takeLines()))) this._writes(line);
-    }
-    if (this._heard) {
-      for (const line of JSON.parse(this._call.takeEvents())) {
-        const event = JSON.parse(line);
-        this._events.push(event);
-        if (onEvent) asked("onEvent", () => onEvent(event));
-      }
-    }
+    this._records._tell();
     return actionOf(json);
   }
-
-  /** A record that is not the machine's. */
-  private _tells(line: string): void {
-    this._own.push(line);
-    this._writes(line);
-  }
-
-  private _writes(line: string): void {
-    const { sink } = this._owner._options;
-    if (sink) asked("sink", () => (typeof sink === "function" ? sink(line) : sink.write(`${line}\n`)));
-  }
-
-  private _trace(note: string): Trace {
-    const { _call: call, _own: own } = this;
-    const read = (): string => {
-      const lines = call.lines();
-      return own.length > 0 ? toJson([...own, ...JSON.parse(lines)]) : lines;
-    };
-    // Few records are looked at: a machine that nobody frees is asked for them then.
-    return new Trace(this._ids._traceId, isFreed(call) ? read() : read, note, clock.now());
-  }
-
-  /** What is left of the call's time, as the last receipt says, in nanoseconds. */
-  private _timeLeft(): number {
-    const lines: string[] = JSON.parse(this._call.lines());
-    return JSON.parse(lines.at(-1) ?? "{}").time_left_ms * 1e6;
-  }
-}
-
-function isFreed(call: EngineCall): call is EngineCall & { free(): void } {
-  return "free" in call;
 }

@@ -104,8 +104,12 @@ impl Policy {
     /// How many attempts the first target may get.
     #[getter]
     fn max_attempts_of_first(&self) -> u32 {
-        let own = self.0.targets[0].max_attempts.unwrap_or(self.0.max_attempts);
-        self.0.max_attempts_total.map_or(own, |total| own.min(total))
+        self.0.max_attempts_of_first()
+    }
+
+    /// No attempt can follow this one, if it and all before it were made on the first target.
+    fn ends_with(&self, number: u32) -> bool {
+        self.0.ends_with(number)
     }
 
     /// The same policy with no more than `most` attempts on any target.

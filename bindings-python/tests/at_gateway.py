@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+
+
+#: The marker of an answer that nobody waits for.
+NEVER = "slow=600000"
+#: Attempts enough, where what is too slow is cut: on a busy machine what is meant to be answered may be cut as well.
+OFTEN = 50
 
 
 class Drill:
@@ -39,6 +48,25 @@ class Drill:
     def played(self) -> list[str]:
         """What each of them met."""
         return [visit["played"] for visit in self.visits()]
+
+    async def reached(self) -> None:
+        """Waits until a request has come."""
+        while not await asyncio.to_thread(self.visits):
+            await asyncio.sleep(0.01)
+
+
+def cut_then(played: list[str], *answered: str, cut: str = NEVER) -> bool:
+    """Whether the first request was cut, and the next ones were answered. One that was cut may not have reached the
+    gateway, and an answer may have been cut, too."""
+    return played[:1] == [cut] and len(played) > len(answered) and set(played[1:]) == set(answered)
+
+
+def in_the_end(seen: Callable[[], T], fine: Callable[[T], bool]) -> T:
+    """What is seen when it is fine, or at last: a short timer may cut on a busy machine what it should leave alone."""
+    for _ in range(OFTEN):
+        if fine(last := seen()):
+            break
+    return last
 
 
 @contextmanager

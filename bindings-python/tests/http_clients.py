@@ -59,7 +59,7 @@ class Ask:
     stream: bool = False
     #: Pieces that are read before the reader leaves.
     most: int | None = None
-    timeout: float | None = 10.0
+    timeout: float | None = 900.0
 
 
 Client = Callable[..., Seen]
@@ -70,7 +70,7 @@ def _ask_httpx(module: Any, layers: Any) -> Client:
         seen = Seen()
         wrapped = module.HTTPTransport(limits=module.Limits(max_connections=1))
         transport = layers.RetryTransport(policy, wrapped, **layer)
-        with module.Client(transport=transport, timeout=module.Timeout(ask.timeout, pool=1.0)) as client:
+        with module.Client(transport=transport, timeout=module.Timeout(ask.timeout, pool=30.0)) as client:
             request = client.build_request(ask.method, ask.url, headers=ask.headers, content=ask.content)
             try:
                 response = client.send(request, stream=ask.stream, follow_redirects=True)
@@ -93,7 +93,7 @@ def _ask_httpx_async(module: Any, layers: Any) -> Client:
         seen = Seen()
         wrapped = module.AsyncHTTPTransport(limits=module.Limits(max_connections=1))
         transport = layers.AsyncRetryTransport(policy, wrapped, **layer)
-        async with module.AsyncClient(transport=transport, timeout=module.Timeout(ask.timeout, pool=1.0)) as client:
+        async with module.AsyncClient(transport=transport, timeout=module.Timeout(ask.timeout, pool=30.0)) as client:
             request = client.build_request(ask.method, ask.url, headers=ask.headers, content=_async(ask.content))
             try:
                 response = await client.send(request, stream=ask.stream, follow_redirects=True)

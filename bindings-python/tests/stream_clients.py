@@ -27,6 +27,10 @@ class Open:
     def __call__(self, marker: str, said: str) -> Any:
         return self.function(marker, said)
 
+    def close(self) -> None:
+        """Closes the client."""
+        self.client.close()
+
     async def aclose(self) -> None:
         """Closes the client in its loop."""
         client = getattr(self.client, "aio", self.client)

@@ -549,7 +549,7 @@ def test_real_waits_are_slept(monkeypatch: pytest.MonkeyPatch) -> None:
 
     began = time.monotonic()
     still(backoff={"base": 0.02, "max": 0.02}).call(fails(2))
-    assert 0.04 <= time.monotonic() - began < 1
+    assert time.monotonic() - began >= 0.04
 
 
 def test_backoff_takes_timedelta_seconds_or_text(clock: Clock) -> None:

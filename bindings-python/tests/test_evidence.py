@@ -10,7 +10,6 @@ import socket
 import ssl
 import struct
 import threading
-import time
 import urllib.error
 import urllib.request
 import warnings
@@ -40,7 +39,9 @@ Evidence = dict[str, Any]
 Client = Callable[..., object]
 MIB = 1024 * 1024
 ERROR = {"error": {"message": "slow down, 请求过于频繁", "type": "tokens", "code": "rate_limit_exceeded"}}
-PATIENT, SHORT = 10.0, 0.1
+PATIENT, SHORT = 60.0, 0.1
+#: Set when nobody waits any more.
+OVER = threading.Event()
 
 # --- a server that fails on demand: /<behaviour>/<argument>/... ------------------------------------------------------
 
@@ -87,7 +88,7 @@ class Failing(BaseHTTPRequestHandler):
         self.answer(int(status), "application/x-amz-json-1.0", json.dumps(body).encode())
 
     def fail_slow(self, _: str) -> None:
-        time.sleep(4 * SHORT)
+        OVER.wait()
 
     def fail_silent(self, _: str) -> None:
         self.wfile.flush()
@@ -128,6 +129,7 @@ def server() -> Iterator[str]:
     with QuietServer(("127.0.0.1", 0), Failing) as running:
         threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         yield f"http://127.0.0.1:{running.server_address[1]}"
+        OVER.set()
         running.shutdown()
 
 
@@ -165,8 +167,10 @@ def call_anthropic(url: str, timeout: float = PATIENT) -> object:
 
 
 def call_openai_async(url: str, timeout: float = PATIENT) -> object:
+    limits = httpx2.Timeout(timeout, connect=PATIENT)
+
     async def main() -> object:
-        async with openai.AsyncOpenAI(base_url=url, api_key="k", max_retries=0, timeout=timeout) as client:
+        async with openai.AsyncOpenAI(base_url=url, api_key="k", max_retries=0, timeout=limits) as client:
             return await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])
 
     return asyncio.run(main())
@@ -337,7 +341,7 @@ def test_a_falsy_response_is_a_response(server: str) -> None:
 
 
 def test_an_unread_body_is_not_read(server: str) -> None:
-    response = requests.get(f"{server}/status/500", stream=True, timeout=1)
+    response = requests.get(f"{server}/status/500", stream=True, timeout=PATIENT)
     evidence = seen(response.raise_for_status)
     assert (evidence["status"], "body" in evidence, response.raw.tell()) == (500, False, 0)
     response.close()
@@ -360,7 +364,7 @@ def test_nothing_warns(server: str) -> None:
 
 
 def test_google_over_rest(server: str) -> None:
-    response = requests.get(f"{server}/google/429", timeout=1)
+    response = requests.get(f"{server}/google/429", timeout=PATIENT)
     evidence = evidence_of(google_exceptions.from_http_response(response))
     assert evidence["status"] == 429
     assert ["retry-after", "7"] in cast(list[list[str]], evidence["headers"])
@@ -413,14 +417,14 @@ def grpc_port() -> Iterator[int]:
 
 def test_grpc(grpc_port: int) -> None:
     with grpc.insecure_channel(f"127.0.0.1:{grpc_port}") as channel:
-        evidence = seen(lambda: channel.unary_unary("/s/m")(b"", timeout=2))
+        evidence = seen(lambda: channel.unary_unary("/s/m")(b"", timeout=PATIENT))
     check_grpc(evidence)
 
 
 def test_grpc_aio(grpc_port: int) -> None:
     async def main() -> object:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}") as channel:
-            return await cast(Awaitable[object], channel.unary_unary("/s/m")(b"", timeout=2))
+            return await cast(Awaitable[object], channel.unary_unary("/s/m")(b"", timeout=PATIENT))
 
     check_grpc(seen(lambda: asyncio.run(main())))
 
@@ -436,7 +440,7 @@ def check_grpc(evidence: Evidence) -> None:
 
 def test_grpc_refused(refused: str) -> None:
     with grpc.insecure_channel(refused.removeprefix("http://")) as channel:
-        assert seen(lambda: channel.unary_unary("/s/m")(b"", timeout=2))["provider_code"] == "UNAVAILABLE"
+        assert seen(lambda: channel.unary_unary("/s/m")(b"", timeout=PATIENT))["provider_code"] == "UNAVAILABLE"
 
 
 # --- no answer -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -118,7 +117,7 @@ def test_control(error: BaseException) -> None:
 
 def test_a_cancellation_that_became_a_timeout_is_a_timeout() -> None:
     async def main() -> None:
-        await asyncio.wait_for(asyncio.sleep(5), 0.01)
+        await asyncio.wait_for(asyncio.sleep(300), 0.01)
 
     evidence: Evidence = evidence_of(failure_of(lambda: asyncio.run(main())))
     assert evidence["error_types"][0].endswith("TimeoutError")
@@ -150,9 +149,7 @@ def test_long_chains_are_cut() -> None:
         head = raised(type(f"Error{number}", (Exception,), {})(), head)
     wide = ExceptionGroup("g", [type(f"Member{number}", (Exception,), {})() for number in range(5000)])
     for error in (head, wide):
-        start = time.perf_counter()
         assert len(cast(list[str], evidence_of(error)["error_types"])) <= 64
-        assert time.perf_counter() - start < 0.5
 
 
 class Hostile(Exception):

@@ -57,8 +57,8 @@ def unique() -> str:
 
 def run(task: Any, *args: Any) -> Any:
     """What a task comes to on a worker, which has to know it when it starts."""
-    with start_worker(task.app, perform_ping_check=False, pool="solo"):
-        return task.delay(*args).get(timeout=20)
+    with start_worker(task.app, perform_ping_check=False, pool="solo", shutdown_timeout=120):
+        return task.delay(*args).get(timeout=120)
 
 
 class TestCelery:
@@ -68,6 +68,7 @@ class TestCelery:
     def app(self) -> celery.Celery:
         app = celery.Celery("tests", broker="memory://", backend="cache+memory://", set_as_current=False)
         app.conf.update(worker_hijack_root_logger=False, task_default_queue=uuid.uuid4().hex)
+        app.conf.broker_transport_options = {"polling_interval": 0.01}
         return app
 
     def test_a_stop_that_may_work_later_runs_the_task_again(self, app: celery.Celery, drill: Drill) -> None:
@@ -219,10 +220,11 @@ class TestFastAPI:
         assert (answer.status_code, answer.json()["reason"]) == (503, "cancelled")
 
     def test_an_open_breaker_says_when(self, app: fastapi.FastAPI) -> None:
-        policy = at_once(breaker={"consecutive_failures": 1, "open_for": 30}, max_attempts=1)
+        policy = at_once(breaker={"consecutive_failures": 1, "open_for": 300}, max_attempts=1)
         assert self.answer_of(app, policy, Status(500)).json()["reason"] == "attempts_exhausted"
         refused = self.get(app)
-        assert (refused.json()["reason"], refused.headers["retry-after"]) == ("circuit_open", "30")
+        assert refused.json()["reason"] == "circuit_open"
+        assert 200 < int(refused.headers["retry-after"]) <= 300
 
     def test_what_is_not_retryable_stays_as_it_is(self, app: fastapi.FastAPI) -> None:
         with pytest.raises(Status):

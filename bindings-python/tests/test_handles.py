@@ -13,10 +13,12 @@ from failing import Script, at_once, fails, still
 
 from reprieve import Call, CallCancelled, MisuseError, current_attempt, testing, trace_of
 
-SLOW = {"backoff": {"base": 30, "max": 30}}
+#: What nobody waits for, how long a machine may take to notice that, and when a test gives up, in seconds.
+LONG, PROMPT, PATIENT = 250, 30.0, 60.0
+SLOW = {"backoff": {"base": LONG, "max": LONG}}
 
 
-def until(true: Any, seconds: float = 5.0) -> None:
+def until(true: Any, seconds: float = PATIENT) -> None:
     ends = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < ends, "it never came true"
@@ -24,12 +26,12 @@ def until(true: Any, seconds: float = 5.0) -> None:
 
 
 def test_the_value_or_the_error_of_the_call() -> None:
-    assert at_once().start(fails(1), 1, two=2).result(5) == "ok"
+    assert at_once().start(fails(1), 1, two=2).result(PATIENT) == "ok"
     error = TimeoutError()
     handle = at_once().start(Script(error))
     for _ in range(2):
         with pytest.raises(TimeoutError) as caught:
-            handle.result(5)
+            handle.result(PATIENT)
         assert caught.value is error
     assert trace_of(error) is not None
     assert handle.state == "ended"
@@ -38,18 +40,19 @@ def test_the_value_or_the_error_of_the_call() -> None:
 def test_result_gives_up_waiting_and_the_call_goes_on() -> None:
     gate = threading.Event()
     handle = at_once().start(gate.wait)
+    until(lambda: handle.state == "in_flight")
     with pytest.raises(TimeoutError, match="it goes on"):
         handle.result(0.01)
     assert handle.state == "in_flight"
     gate.set()
-    assert handle.result(5) is True
+    assert handle.result(PATIENT) is True
 
 
 def test_what_is_no_exception_comes_out_of_result() -> None:
     handle = at_once().start(Script(SystemExit(3)))
     for _ in range(2):
         with pytest.raises(SystemExit):
-            handle.result(5)
+            handle.result(PATIENT)
 
 
 @pytest.mark.parametrize("event", [None, threading.Event()])
@@ -59,21 +62,20 @@ def test_cancel_ends_a_wait_at_once(event: threading.Event | None) -> None:
     began = time.monotonic()
     handle.cancel("no longer needed")
     with pytest.raises(CallCancelled, match="no longer needed") as caught:
-        handle.result(5)
-    assert time.monotonic() - began < 1
+        handle.result(PATIENT)
+    assert time.monotonic() - began < PROMPT
     assert isinstance(caught.value.__cause__, TimeoutError)
     assert function.count == 1
 
 
 def test_wake_makes_no_wait_shorter() -> None:
-    handle = still(backoff={"base": 0.05, "max": 0.05}).start(fails(1))
-    until(lambda: handle.state == "waiting")
     began = time.monotonic()
-    for _ in range(5):
+    handle = still(backoff={"base": 0.05, "max": 0.05}).start(fails(1))
+    while handle.state != "ended":
         handle.wake()
         time.sleep(0.001)
-    assert handle.result(5) == "ok"
-    assert time.monotonic() - began > 0.03
+    assert handle.result(PATIENT) == "ok"
+    assert time.monotonic() - began >= 0.05
 
 
 def test_cancel_during_an_attempt_of_a_plain_function_lets_it_finish() -> None:
@@ -87,7 +89,7 @@ def test_cancel_during_an_attempt_of_a_plain_function_lets_it_finish() -> None:
     until(lambda: handle.state == "in_flight")
     handle.cancel()
     gate.set()
-    assert handle.result(5) == "late"
+    assert handle.result(PATIENT) == "late"
 
 
 def test_cancel_during_an_attempt_that_then_fails() -> None:
@@ -101,7 +103,7 @@ def test_cancel_during_an_attempt_that_then_fails() -> None:
     handle.cancel()
     gate.set()
     with pytest.raises(CallCancelled):
-        handle.result(5)
+        handle.result(PATIENT)
 
 
 def test_a_snapshot_goes_on_elsewhere() -> None:
@@ -113,7 +115,7 @@ def test_a_snapshot_goes_on_elsewhere() -> None:
     call, action = Call.restore(snapshot, 0, int(time.time() * 1000))
     assert (action.kind, call.state) == ("retry", "waiting")
     assert action.after is not None
-    assert 29 < action.after <= 30
+    assert LONG - 60 < action.after <= LONG
     assert call.begin(action.after_ns or 0).kind == "attempt"
     assert call.records[0]["scene"] == "s"
 
@@ -125,9 +127,9 @@ def test_the_outer_attempt_is_seen_from_the_thread() -> None:
         return attempt.timeout
 
     def outer() -> Any:
-        return at_once().start(inner).result(5)
+        return at_once().start(inner).result(PATIENT)
 
-    assert 4 < at_once(attempt_timeout=5).call(outer) <= 5
+    assert LONG - 60 < at_once(attempt_timeout=LONG).call(outer) <= LONG
 
 
 def test_a_coroutine_is_a_task() -> None:
@@ -145,9 +147,9 @@ def test_result_never_blocks_the_loop_of_its_task() -> None:
     async def main() -> None:
         handle = at_once().start(asyncio.sleep, 0.001, "slept")
         with pytest.raises(MisuseError, match="await"):
-            handle.result(5)
+            handle.result(PATIENT)
         assert await handle == "slept"
-        assert await asyncio.to_thread(handle.result, 5) == "slept"
+        assert await asyncio.to_thread(handle.result, PATIENT) == "slept"
 
     asyncio.run(main())
 
@@ -161,7 +163,7 @@ def test_cancel_of_a_task_s_call(during: str, from_thread: bool) -> None:
         if during == "wait":
             raise TimeoutError
         try:
-            await asyncio.sleep(30)
+            await asyncio.sleep(LONG)
         finally:
             unwound.append(True)
 
@@ -176,7 +178,7 @@ def test_cancel_of_a_task_s_call(during: str, from_thread: bool) -> None:
             handle.cancel()
         with pytest.raises(CallCancelled):
             await handle
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < PROMPT
         task = asyncio.current_task()
         if hasattr(task, "cancelling"):
             assert task.cancelling() == 0
@@ -188,7 +190,7 @@ def test_cancel_of_a_task_s_call(during: str, from_thread: bool) -> None:
 
 def test_a_cancelled_task_s_handle_says_so_ever_after() -> None:
     async def main() -> None:
-        handle = at_once().start(asyncio.sleep, 30)
+        handle = at_once().start(asyncio.sleep, LONG)
         await asyncio.sleep(0)
         handle._task.cancel()
         for _ in range(2):
@@ -208,7 +210,7 @@ def test_under_trio_it_runs_when_awaited() -> None:
         assert handle.state == "ready"
         assert await handle == "ok"
         assert await handle == "ok"
-        slow = still(**SLOW).start(trio.sleep, 30)
+        slow = still(**SLOW).start(trio.sleep, LONG)
         async with trio.open_nursery() as nursery:
 
             @nursery.start_soon
@@ -224,5 +226,5 @@ def test_under_trio_it_runs_when_awaited() -> None:
 
 def test_on_a_virtual_clock() -> None:
     with testing.virtual() as clock:
-        assert still(**SLOW).start(fails(2)).result(5) == "ok"
-    assert clock.sleeps == [30.0, 30.0]
+        assert still(**SLOW).start(fails(2)).result(PATIENT) == "ok"
+    assert clock.sleeps == [LONG, LONG]

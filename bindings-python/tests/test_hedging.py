@@ -1,4 +1,7 @@
-"""Attempts beside each other: who wins, what becomes of the others, and that nothing of them is left."""
+"""Attempts beside each other: who wins, what becomes of the others, and that nothing of them is left.
+
+In virtual time: what joins an attempt, and what ends before that, is a matter of timers alone.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+import jumping
 import pytest
 from failing import NO_WAIT
 
@@ -75,7 +79,7 @@ def run(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
             assert asyncio.all_tasks() == {asyncio.current_task()}
 
     try:
-        return asyncio.run(watched())
+        return jumping.run(watched)
     finally:
         gc.collect()
         assert not unheard

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import agents
 import pytest
 from agents.retry import ModelRetrySettings
-from at_gateway import Drill, gateway
+from at_gateway import NEVER, Drill, gateway
 from failing import at_once
 from frameworks import agents_model, client, responses
 from pydantic import BaseModel
@@ -158,8 +158,8 @@ def test_the_models_of_a_provider_share_their_guards(drill: Drill) -> None:
 def test_a_cancelled_task_is_not_retried(drill: Drill) -> None:
     async def ask() -> None:
         helper = agents.Agent(name="Helper", model=agents_model(drill, at_once()))
-        task = asyncio.create_task(agents.Runner.run(helper, "#[slow=5000]"))
-        await asyncio.sleep(0.3)
+        task = asyncio.create_task(agents.Runner.run(helper, f"#[{NEVER}]"))
+        await drill.reached()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

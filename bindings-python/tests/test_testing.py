@@ -16,7 +16,7 @@ def test_hours_pass_at_once() -> None:
     began = time.monotonic()
     with testing.virtual() as clock:
         result = still(backoff={"base": 3600, "max": 7200}, total_timeout="2d").execute(fails(2))
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 60
     assert (result.value, result.latency, clock.sleeps) == ("ok", 10800.0, [3600.0, 7200.0])
 
 
@@ -25,15 +25,15 @@ def test_coroutines_too(backend: str) -> None:
     began = time.monotonic()
 
     async def main() -> object:
-        return await still(backoff={"base": 60, "max": 60}).call(fails(2).coroutine())
+        return await still(backoff={"base": 250, "max": 250}).call(fails(2).coroutine())
 
     with testing.virtual() as clock:
         if backend == "asyncio":
             assert asyncio.run(main()) == "ok"
         else:
             assert pytest.importorskip("trio").run(main) == "ok"
-    assert time.monotonic() - began < 5
-    assert clock.sleeps == [60.0, 60.0]
+    assert time.monotonic() - began < 60
+    assert clock.sleeps == [250.0, 250.0]
 
 
 def test_time_stands_still_unless_it_is_advanced() -> None:
@@ -82,7 +82,7 @@ def test_the_clock_before_comes_back() -> None:
 def test_handles_runs_and_events_do_not_wait_either() -> None:
     with testing.virtual() as clock:
         bound = still(backoff={"base": 60, "max": 60}).bind(run=Run(deadline=1000), cancel=threading.Event())
-        assert bound.start(fails(1)).result(5) == "ok"
+        assert bound.start(fails(1)).result(60) == "ok"
         assert bound.call(fails(1)) == "ok"
     assert clock.sleeps == [60.0, 60.0]
 

@@ -20,7 +20,7 @@ from reprieve import Guards, Policy, Run, current_attempt
 HERE = Path(__file__).parent
 
 
-def python(code: str, seconds: float = 30) -> str:
+def python(code: str, seconds: float = 300) -> str:
     """Runs it in a Python of its own; what it prints."""
     path = os.pathsep.join([str(HERE), *sys.path])
     done = subprocess.run(
@@ -78,7 +78,7 @@ def test_guards_are_shared_by_threads() -> None:
     barrier = threading.Barrier(8)
 
     def work(_: int) -> int:
-        barrier.wait(5)
+        barrier.wait(60)
         for _ in range(8):
             policy.execute(fails(9))
         return 8
@@ -105,14 +105,14 @@ def test_a_run_that_is_cancelled_wakes_every_thread() -> None:
     import time
 
     run = Run()
-    bound = Policy(backoff={"base": 30, "max": 30}).bind(run=run)
+    bound = Policy(backoff={"base": 300, "max": 300}).bind(run=run)
     with ThreadPoolExecutor(8) as pool:
         waiting = [pool.submit(bound.execute, fails(9)) for _ in range(8)]
         time.sleep(0.05)
         began = time.monotonic()
         run.cancel("enough")
-        results = [future.result(5) for future in waiting]
-    assert time.monotonic() - began < 1
+        results = [future.result(60) for future in waiting]
+    assert time.monotonic() - began < 30
     assert {result.stop_reason for result in results} == {"cancelled"}
     assert all("run" in str(result.error) for result in results)
 
@@ -144,7 +144,7 @@ def test_a_forked_child_starts_fresh_and_works() -> None:
             child = os.fork()
             if child == 0:
                 import signal
-                signal.alarm(10)
+                signal.alarm(120)
                 ok = policy.guards.breaker_state(policy) == "closed"
                 ok = ok and at_once().call(fails(2)) == "ok"
                 ok = ok and at_once().bind(run=run, sink=broken).call(fails(1)) == "ok"
@@ -157,7 +157,6 @@ def test_a_forked_child_starts_fresh_and_works() -> None:
         assert policy.guards.breaker_state(policy) == "open"
         print("done")
         """,
-        seconds=60,
     )
     assert said == "done"
 
@@ -237,25 +236,30 @@ def test_gevent_s_greenlets_overlap_and_see_their_own_attempts() -> None:
         from failing import at_once, still, fails
         from reprieve import current_attempt, Run
         policy = at_once(attempt_timeout=5)
+        order = []
         def one(n):
             mine = current_attempt()
             assert mine.timeout == 1 + n, (mine, n)
+            order.append(n)
             time.sleep(0.01 * (n % 3))
             assert current_attempt() is mine and mine.trace_id == current_attempt().trace_id
             if mine.number == 1: raise TimeoutError
             return n
         decorated = [at_once(attempt_timeout=1 + n)(one) for n in range(10)]
-        began = time.monotonic()
         greenlets = [gevent.spawn(decorated[n], n) for n in range(10)]
         assert [g.get() for g in greenlets] == list(range(10))
-        assert time.monotonic() - began < 0.5
+        assert order != sorted(order), "attempts overlap"
         assert current_attempt() is None
 
-        began = time.monotonic()  # waits overlap
+        attempts = []
         slow = still(backoff={"base": 0.05, "max": 0.05})
-        greenlets = [gevent.spawn(slow.call, fails(2)) for _ in range(20)]
+        def thrice():
+            attempts.append(current_attempt().number)
+            if attempts[-1] < 3: raise TimeoutError
+            return "ok"
+        greenlets = [gevent.spawn(slow.call, thrice) for _ in range(20)]
         assert [g.get() for g in greenlets] == ["ok"] * 20
-        assert time.monotonic() - began < 1
+        assert attempts != [1, 2, 3] * 20, "waits overlap"
 
         def outer():  # the main greenlet's attempt is not that of others
             seen = []
@@ -266,17 +270,17 @@ def test_gevent_s_greenlets_overlap_and_see_their_own_attempts() -> None:
         assert policy.call(outer) == [None]
 
         run = Run()
-        waiting = gevent.spawn(still(backoff={"base": 30, "max": 30}).bind(run=run).execute, fails(9))
+        waiting = gevent.spawn(still(backoff={"base": 300, "max": 300}).bind(run=run).execute, fails(9))
         time.sleep(0.01)
         run.cancel()
-        assert waiting.get(timeout=5).stop_reason == "cancelled"
+        assert waiting.get(timeout=60).stop_reason == "cancelled"
 
-        killed = gevent.spawn(still(backoff={"base": 30, "max": 30}).call, fails(9))
+        killed = gevent.spawn(still(backoff={"base": 300, "max": 300}).call, fails(9))
         time.sleep(0.01)
-        killed.kill(timeout=5)
+        killed.kill(timeout=60)
         assert isinstance(killed.value, gevent.GreenletExit)
         handle = policy.start(fails(1))
-        assert handle.result(5) == "ok"
+        assert handle.result(60) == "ok"
         print("done")
         """
     )

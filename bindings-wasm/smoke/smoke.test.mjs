@@ -18,6 +18,9 @@ const HERE = fileURLToPath(new URL(".", import.meta.url));
 const DIST = fileURLToPath(new URL("../dist/", import.meta.url));
 const { build } = createRequire(new URL("../../bindings-node/package.json", import.meta.url))("esbuild");
 
+/** Longer than anything takes, however busy the machine. */
+const PATIENCE_MS = 300_000;
+
 const bin = (name) => `${HERE}node_modules/.bin/${name}`;
 
 function command(name, ...args) {
@@ -137,7 +140,8 @@ test("Chromium", { skip: !executablePath && "no chromium is installed" }, async 
   const flags =
     "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update disable-sync";
   const args = flags.split(" ").map((flag) => `--${flag}`);
-  const browser = await chromium.launchPersistentContext(profile, { executablePath, args });
+  const browser = await chromium.launchPersistentContext(profile, { executablePath, args, timeout: PATIENCE_MS });
+  browser.setDefaultTimeout(PATIENCE_MS);
 
   async function seen(mounts, page) {
     const { server, address } = await serve(mounts);
@@ -147,7 +151,7 @@ test("Chromium", { skip: !executablePath && "no chromium is installed" }, async 
     tab.on("console", (message) => faults.push(message.text()));
     try {
       await tab.goto(`${address}/${page}`);
-      await tab.waitForFunction(() => globalThis.seen, undefined, { timeout: 15_000 });
+      await tab.waitForFunction(() => globalThis.seen, undefined, { timeout: PATIENCE_MS });
       return await tab.evaluate(() => globalThis.seen);
     } catch (fault) {
       throw new Error(faults.join("\n"), { cause: fault });

@@ -58,6 +58,9 @@ fn an_attempt_is_the_last_when_none_can_follow() {
         let mut call = Call::started(policy(json), 7, Span::ZERO);
         for (i, expected) in attempts.iter().enumerate() {
             assert_eq!(call.is_last(), *expected, "attempt {} of {json}", i + 1);
+            if call.attempts() == call.attempts_on_target() {
+                assert_eq!(call.policy().ends_with(call.attempts()), *expected, "said by the policy alone: {json}");
+            }
             if i + 1 < attempts.len() {
                 again(&mut call);
             }
@@ -72,6 +75,7 @@ fn an_attempt_is_the_last_when_none_can_follow() {
         r#"{"max_attempts": 2, "max_attempts_total": 3, "targets": [{"id": "a"}, {"id": "b"}]}"#,
         &[false, false, true],
     );
+    last(r#"{"max_attempts_total": 1, "targets": [{"id": "a"}, {"id": "b"}]}"#, &[true]);
 }
 
 #[test]

@@ -18,6 +18,9 @@ const FLAGS = [
   "--disable-sync",
 ];
 
+/** Longer than anything takes, however busy the machine. */
+const PATIENCE_MS = 300_000;
+
 /** Opens a browser; `open(url)` answers a page, with what its console complained about in `page.complaints`. */
 export async function launch() {
   const executablePath = PLACES.find((path) => path && existsSync(path));
@@ -26,9 +29,11 @@ export async function launch() {
   const context = await chromium.launchPersistentContext(profile, {
     executablePath,
     headless: true,
+    timeout: PATIENCE_MS,
     args: FLAGS,
     viewport: { width: 1280, height: 900 },
   });
+  context.setDefaultTimeout(PATIENCE_MS);
   return {
     version: context.browser()?.version() ?? "",
     async open(url) {

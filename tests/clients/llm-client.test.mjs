@@ -68,7 +68,7 @@ test("the backup is asked when the primary is used up", async () => {
 
 test("a signal ends a call", async () => {
   const { client } = opened();
-  const { ok, error, reason } = await client.chat("Five. #[slow]", {
+  const { ok, error, reason } = await client.chat("Five. #[slow=600000]", {
     signal: AbortSignal.timeout(50),
   });
   assert.deepEqual([ok, error.name, reason], [false, "TimeoutError", "cancelled"]);

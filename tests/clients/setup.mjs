@@ -41,6 +41,19 @@ export async function gatewayForTests() {
   };
 }
 
+/** The marker of an answer that nobody waits for. */
+export const NEVER = "slow=600000";
+/** Attempts enough, where what is too slow is cut: on a busy machine what is meant to be answered may be cut as well. */
+export const OFTEN = 50;
+
+/** Waits for what comes in a moment, however long that is on a busy machine. */
+export async function until(there) {
+  for (let i = 0; !there(); i++) {
+    if (i === 20_000) throw new Error(`it never came true: ${there}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
 /** What a promise is rejected with. */
 export async function thrown(promise) {
   try {

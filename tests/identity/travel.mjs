@@ -28,7 +28,7 @@ import { leg } from "./leg.mjs";
 const { values: options } = parseArgs({ options: { python: { type: "string", default: "python3" } } });
 const { legs, ...call } = JSON.parse(readFileSync(`${TESTS}identity/travel.json`, "utf8"));
 
-deadline(120);
+deadline(600);
 const pages = await bundle("travel", ["tests/browser/pages/travel.mjs"]);
 const server = await serve({ "/js/travel/": pages, "/pages/": `${TESTS}browser/pages/` });
 const browser = await launch();

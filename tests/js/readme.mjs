@@ -30,9 +30,9 @@ const PACKAGES = {
 };
 /** Stands in the output where a block begins. */
 const MARK = "\u0001";
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 120_000;
 
-deadline(120);
+deadline(600);
 layOut();
 const gateway = await openGateway(`${TARGET}release/gateway`);
 const failures = [];

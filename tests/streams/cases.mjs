@@ -22,6 +22,14 @@ function drill({ url }) {
   return { id, all, count: async () => (await all()).length };
 }
 
+/** Waits for what comes in a moment, however long that is on a busy machine. */
+async function until(there) {
+  for (let i = 0; !there(); i++) {
+    if (i === 20_000) throw new Error(`it never came true: ${there}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
 /** Plays a marker through a client; answers the text, the items, what was thrown and how often was asked. */
 async function play(place, client, marker, fields = {}, resumes) {
   const { retryStream, traceOf, Discard } = place.reprieve;
@@ -30,18 +38,14 @@ async function play(place, client, marker, fields = {}, resumes) {
   const stream = retryStream(ask, { ...QUICK, ...fields });
   const items = [];
   let text = "";
-  const started = performance.now();
-  let first;
   const error = await thrown(async () => {
     for await (const item of stream) {
-      first ??= performance.now() - started;
       items.push(item);
       text = item instanceof Discard ? "" : text + client.text(item);
     }
   });
   const trace = error === undefined ? stream.trace : traceOf(error);
-  const ms = performance.now() - started;
-  return { text, items, error, trace, requests: await count(), first, ms };
+  return { text, items, error, trace, requests: await count() };
 }
 
 /** What each client's streams must do. */
@@ -102,45 +106,43 @@ const OF_EACH = {
   },
 
   async "a source that stalls is left, before its first content and after"(place, client) {
-    const early = await play(place, client, "sse-stall=0,ok", { stream: { firstItemTimeout: 200 } });
-    same([early.text, early.requests], [ANSWER, 2]);
+    // On a busy machine what is meant to be answered may be left as well.
+    const often = { maxAttempts: 50, stream: { firstItemTimeout: 200 } };
+    const early = await play(place, client, "sse-stall=0,ok", often);
+    const kinds = early.trace.receipts.map(({ kind }) => kind);
+    same([early.text, [...new Set(kinds)], kinds.at(-1)], [ANSWER, ["timeout", null], null]);
+    equal(early.requests <= kinds.length, true);
     const late = await play(place, client, "sse-stall=2", { stream: { idleTimeout: 200 } });
     same([late.error.name, late.requests], ["AttemptTimeout", 1]);
     matches(late.error.message, /was idle for 0.2 s/);
   },
 
   async "a source that is slow is joined by another"(place, client) {
-    const { text, requests, ms, trace } = await play(place, client, "sse-first=5000,ok", { hedge: { after: 100 } });
-    same([text, requests, ms < 4000, trace.ended.outcome], [ANSWER, 2, true, "success"]);
+    const { text, requests, trace } = await play(place, client, "sse-first=600000,ok", { hedge: { after: 100 } });
+    same([text, requests, trace.ended.outcome], [ANSWER, 2, "success"]);
   },
 
   async "keep-alives are no items"(place, client) {
     const { error, requests } = await play(place, client, "sse-idle=2", { stream: { idleTimeout: 350 } });
     same([error?.name, requests], ["AttemptTimeout", 1]);
-    const { text } = await play(place, client, "sse-pings=3", { stream: { silenceTimeout: 5000 } });
+    const { text } = await play(place, client, "sse-pings=3", { stream: { silenceTimeout: 60_000 } });
     equal(text, ANSWER);
   },
 
-  async "the first item comes when it arrives"(place, client) {
-    const { first, ms, text } = await play(place, client, "sse-slow=40");
-    equal(text, ANSWER);
-    equal(first < ms / 2, true);
-  },
-
-  async "who leaves early ends the call"(place, client) {
+  async "the first item comes when it arrives, and who leaves then ends the call"(place, client) {
     const { id, count } = drill(place);
     const lines = [];
     let signal;
     const stream = place.reprieve.retryStream(
       (attempt) => {
         signal = attempt.signal;
-        return client.stream({ marker: "sse-slow=20", drill: id, attempt, said: "" });
+        return client.stream({ marker: "sse-stall=1", drill: id, attempt, said: "" });
       },
       QUICK,
       { sink: (line) => lines.push(JSON.parse(line)) },
     );
     for await (const item of stream) if (client.text(item)) break;
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    await until(() => lines.at(-1)?.reason);
     same([lines.at(-1).reason, signal.aborted, await count()], ["cancelled", true, 1]);
   },
 };
@@ -239,7 +241,7 @@ const REQUESTS = {
     for (let text = ""; !text.includes("[DONE]"); )
       text += decoder.decode((await reader.read()).value, { stream: true });
     await reader.cancel();
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(() => place.reprieve.traceOf(response)?.ended);
     equal(lines.at(-1).outcome, "success");
     equal(place.reprieve.traceOf(response).ended.outcome, "success");
   },
@@ -249,7 +251,7 @@ const REQUESTS = {
     const controller = new AbortController();
     const reason = new Error("enough");
     const asked = thrown(() =>
-      wrapped(place)(`${place.url}/any?q=%23[slow=5000]`, { ...drilled(id), signal: controller.signal }),
+      wrapped(place)(`${place.url}/any?q=%23[slow=600000]`, { ...drilled(id), signal: controller.signal }),
     );
     setTimeout(() => controller.abort(reason), 30);
     equal(await asked, reason);
@@ -259,11 +261,11 @@ const REQUESTS = {
     const { id } = drill(place);
     const lines = [];
     const send = wrapped(place, { sink: (line) => lines.push(JSON.parse(line)) });
-    const response = await send(`${place.url}/any?q=%23[sse-slow=20]&stream=true`, drilled(id));
+    const response = await send(`${place.url}/any?q=%23[sse-stall=1]&stream=true`, drilled(id));
     const reader = response.body.getReader();
     equal((await reader.read()).done, false);
     await reader.cancel();
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(() => lines.at(-1)?.reason);
     equal(lines.at(-1).reason, "cancelled");
   },
 

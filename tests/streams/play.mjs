@@ -9,7 +9,7 @@ import { casesFor } from "./cases.mjs";
 import { clientsFor } from "./clients.mjs";
 
 export async function playAll(reprieve) {
-  deadline(120);
+  deadline(600);
   const { url, close } = await openGateway(`${TARGET}release/gateway`);
   after(close);
   for (const [name, play] of casesFor(clientsFor(url))) test(name, () => play({ reprieve, url, fetch, Request }));

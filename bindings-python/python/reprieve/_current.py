@@ -62,7 +62,7 @@ class Facts(NamedTuple):
     def of_first(owner: Caller) -> Facts:
         """Of the first attempt for this caller."""
         policy = owner._native
-        is_last = policy.max_attempts_of_first == 1 and len(policy.targets) == 1 and not owner._options.repair
+        is_last = policy.ends_with(1) and not owner._options.repair
         return Facts(1, policy.targets[0], policy.first_timeout_ns, is_last, policy.connect_timeout)
 
 

@@ -116,6 +116,9 @@ class Policy:
     def max_attempts_of_first(self) -> int:
         """How many attempts the first target may get."""
 
+    def ends_with(self, number: int) -> bool:
+        """No attempt can follow this one, if it and all before it were made on the first target."""
+
     @property
     def first_timeout_ns(self) -> int:
         """How long the first attempt may take."""
