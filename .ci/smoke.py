@@ -44,13 +44,13 @@ def functions():
 
 def coroutines():
     async def slow():
-        await asyncio.sleep(5)
+        await asyncio.sleep(300)
 
     assert asyncio.run(QUICK.call(Flaky(2).later)) == ATTEMPTS
     began = time.monotonic()
     result = asyncio.run(Policy(max_attempts=1, attempt_timeout=0.05).execute(slow))
     assert isinstance(result.error, reprieve.AttemptTimeout), result
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 60
 
 
 def threads():

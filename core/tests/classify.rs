@@ -1,7 +1,5 @@
 //! What vectors cannot hold: bodies of many megabytes, and inputs nobody thought of.
 
-use std::time::{Duration, Instant};
-
 use reprieve::failure::{Body, Evidence, Failure, Kind, classify};
 use reprieve::json::Json;
 use reprieve::{DecidedBy, Span};
@@ -27,11 +25,8 @@ fn a_body_over_one_mebibyte_is_not_parsed() {
 }
 
 #[test]
-fn a_huge_body_costs_nothing() {
-    let evidence = with_body(500, "x".repeat(100_000_000));
-    let began = Instant::now();
-    let failure = classify(&evidence, &[]);
-    assert!(began.elapsed() < Duration::from_millis(50), "{:?}", began.elapsed());
+fn a_huge_body_is_not_looked_into() {
+    let failure = classify(&with_body(500, "x".repeat(100_000_000)), &[]);
     assert_eq!((failure.kind, failure.message), (Kind::ServerError, None));
 }
 

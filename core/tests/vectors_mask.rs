@@ -211,11 +211,14 @@ fn hostile_text_takes_time_in_proportion_to_its_length() {
         }
     }
     for text in hostile {
-        let begun = Instant::now();
-        let _ = mask(&text, Masks::ALL);
-        let took = begun.elapsed();
+        let quickly = || {
+            let begun = Instant::now();
+            let _ = mask(&text, Masks::ALL);
+            begun.elapsed() < Duration::from_secs(2)
+        };
         let begins: String = text.chars().take(24).collect();
-        // In proportion it takes some 25 ms where nothing is optimised; a scan from every place takes many seconds.
-        assert!(took < Duration::from_secs(2), "{} bytes that begin {begins:?} took {took:?}", text.len());
+        // In proportion it takes some 25 ms where nothing is optimised; a scan from every place takes many seconds, each
+        // time, and a machine that stands still does so now and then.
+        assert!((0..10).any(|_| quickly()), "{} bytes that begin {begins:?} take 2 s and more", text.len());
     }
 }

@@ -106,9 +106,16 @@ impl Line {
     /// Whether nothing comes for so long.
     pub fn is_silent_for(&mut self, silence: Duration) -> bool {
         self.give_up_after(silence);
-        let fault = self.0.fill_buf().err();
+        let kind = loop {
+            match self.0.fill_buf().map_err(|fault| fault.kind()) {
+                // The process was stopped meanwhile, and goes on.
+                Err(ErrorKind::Interrupted) => {}
+                Err(kind) => break Some(kind),
+                Ok(_) => break None,
+            }
+        };
         self.give_up_after(PATIENCE);
-        fault.is_some_and(|fault| matches!(fault.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
+        matches!(kind, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut))
     }
 
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) {
