@@ -25,7 +25,7 @@ from reprieve import Bound, Failure, Policy, Result, _aio, _driver, _errors
 from reprieve._session import Session, Started
 
 #: Longer than any step takes: then the driver hangs.
-PATIENCE = 5.0
+PATIENCE = 120.0
 #: More than a driver is ever told between two stops: then it spins.
 SPINS = 50
 

@@ -528,11 +528,11 @@ def origin() -> Iterator[str]:
         yield found
 
 
-@pytest.mark.parametrize("slow", ["slow=60000", "sse-first=60000"], ids=["no answer", "no content"])
+@pytest.mark.parametrize("slow", ["slow=600000", "sse-first=600000"], ids=["no answer", "no content"])
 @pytest.mark.parametrize("wrapped", [False, True])
 @pytest.mark.filterwarnings("default")
 def test_the_real_client(origin: str, wrapped: bool, slow: str) -> None:
-    """The first request has its answer, or its first content, in a minute; the second at once."""
+    """The request that comes first has its answer, or its first content, in ten minutes; the other at once."""
     policy = Policy(hedge={"after": 0.2})
 
     async def main() -> Any:
@@ -555,5 +555,6 @@ def test_the_real_client(origin: str, wrapped: bool, slow: str) -> None:
 
     chunks, trace, drill = asyncio.run(main())
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
-    assert [(r["attempt"], r["decision"]) for r in trace.receipts] == [(1, "superseded"), (2, "done")]
+    assert sorted(r["attempt"] for r in trace.receipts) == [1, 2]
+    assert [r["decision"] for r in trace.receipts] == ["superseded", "done"]
     assert len(drill.visits()) == 2

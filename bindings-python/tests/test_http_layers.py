@@ -268,7 +268,7 @@ class TestResponseBodies:
         assert seen.body.count(b"[DONE]") == 1
 
     def test_a_reader_that_leaves_ends_the_call(self, client: Client, drill: Drill) -> None:
-        seen = client(ask(drill, "sse-slow=50", sse=True, most=1), at_once())
+        seen = client(ask(drill, "sse-stall=1", sse=True, most=1), at_once())
         assert (seen.error, seen.end) == (None, ("cancelled", "cancelled"))
 
 

@@ -191,7 +191,7 @@ def test_a_stream_that_hangs_meets_the_attempts_timeout(way: Way) -> None:
 
 def test_who_stops_early_ends_the_call(way: Way) -> None:
     client = way.wrapped()
-    items = way.items(client, "#[sse-slow=5]")
+    items = way.items(client, "#[sse-stall=1]")
     while not said(next(items)):
         pass
     items.close()
