@@ -1,8 +1,7 @@
 """What a wrapped client adds to each chunk of a stream: the client itself beside the wrapped one, against the gateway.
 
-Rounds take turns, with the same stream, and the fastest of each counts: a busy machine makes a round slower, never
-faster. So many chunks are timed together that the garbage collector has its part. Time is the processor's, of this
-thread alone. Writes `target/bench/clients.json`.
+The two take turns, stream by stream, and the middle one of each counts: what slows the machine down for a while slows
+down both. Time is the processor's, of this thread alone. Writes `target/bench/clients.json`.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -25,10 +25,11 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "bindings-python" / "tests"))
 from at_gateway import gateway  # noqa: E402
 
-ROUNDS = 5
 CHUNKS = (1_000, 20_000)
-#: So many chunks are timed together, at least: a short stream is asked for more often.
-TOGETHER = 10_000
+#: So often the longest stream is asked for; a shorter one more often, for the same number of chunks.
+ROUNDS = 5
+#: But no more often than this.
+MOST = 50
 
 LOOP = asyncio.new_event_loop()
 CLIENTS: dict[str, tuple[Any, Any, str]] = {
@@ -72,19 +73,17 @@ class Cost(NamedTuple):
         return self.wrapped - self.bare
 
 
-def consume(ask: Callable[[Any, str], Any], client: Any, chunks: int, times: int) -> int:
+def consume(stream: Any) -> int:
     count = 0
-    for _ in range(times):
-        for _ in ask(client, f"#[sse-whole={chunks}]"):
-            count += 1
+    for _ in stream:
+        count += 1
     return count
 
 
-async def aconsume(ask: Callable[[Any, str], Any], client: Any, chunks: int, times: int) -> int:
+async def aconsume(opening: Any) -> int:
     count = 0
-    for _ in range(times):
-        async for _ in await ask(client, f"#[sse-whole={chunks}]"):
-            count += 1
+    async for _ in await opening:
+        count += 1
     return count
 
 
@@ -96,15 +95,18 @@ def timed(run: Callable[[], int]) -> float:
 
 
 def measure(way: Way, chunks: int, rounds: int, contenders: tuple[Any, Any], *, awaits: bool) -> Cost:
-    times = max(1, TOGETHER // chunks)
+    text = f"#[sse-whole={chunks}]"
 
     def once(client: Any) -> float:
         if not awaits:
-            return timed(lambda: consume(way.ask, client, chunks, times))
-        return timed(lambda: LOOP.run_until_complete(aconsume(way.ask, client, chunks, times)))
+            return timed(lambda: consume(way.ask(client, text)))
+        return timed(lambda: LOOP.run_until_complete(aconsume(way.ask(client, text))))
 
-    found = [Cost(*map(once, contenders)) for _ in range(rounds)]
-    return Cost(min(cost.bare for cost in found), min(cost.wrapped for cost in found))
+    for client in contenders:  # what is made on first use
+        once(client)
+    times = min(MOST, rounds * max(CHUNKS) // chunks)
+    found = [Cost(*map(once, contenders)) for _ in range(times)]
+    return Cost(statistics.median(cost.bare for cost in found), statistics.median(cost.wrapped for cost in found))
 
 
 def all_of(origin: str, rounds: int, names: list[str], lengths: list[int]) -> dict[str, Cost]:

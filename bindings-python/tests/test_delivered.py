@@ -136,6 +136,35 @@ def test_a_buffered_answer_is_made_once(way: Way) -> None:
     assert [id(item) for item in stream.trace.delivered] == [id(item) for item in got]
 
 
+@pytest.mark.parametrize("name", ["genai", "genai async"])
+def test_what_answers_of_gemini_said_is_kept(drill: Drill, name: str) -> None:
+    client, got = reprieve.wrap(SDKS[name].make(drill), QUICK), list[str]()
+    error = run(gemini(client, got)) if SDKS[name].awaited else run(gemini_sync(client, got))
+    trace = trace_of(error)
+    assert trace is not None
+    assert trace.receipts[-1]["delivered"] == len(got) == 30
+    texts = [event["candidates"][0]["content"]["parts"][0]["text"] for event in trace.delivered]
+    assert texts == got
+
+
+async def gemini(client: Any, got: list[str]) -> Exception:
+    try:
+        async for answer in await client.aio.models.generate_content_stream(model=MODEL, contents="#[sse-cut=30]"):
+            got.append(answer.text)
+    except Exception as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+async def gemini_sync(client: Any, got: list[str]) -> Exception:
+    try:
+        for answer in client.models.generate_content_stream(model=MODEL, contents="#[sse-cut=30]"):
+            got.append(answer.text)
+    except Exception as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
 # --- the items themselves --------------------------------------------------------------------------------------------
 
 
@@ -143,9 +172,10 @@ class Counted:
     """Makes numbers of texts."""
 
     text = ""
+    noting = False
 
-    def __init__(self) -> None:
-        self.made = 0
+    def __init__(self, *, mute: bool = False) -> None:
+        self.mute, self.made = mute, 0
 
     def make(self, text: str, /) -> int:
         self.made += 1
@@ -175,6 +205,17 @@ def test_the_last_items_are_there_without_being_made_again() -> None:
         keep(number)
     assert items.last(100) == [*range(50 - LAST, 50)]
     assert recorder.made == 0
+
+
+def test_items_that_say_nothing_are_made_again_also_at_the_end() -> None:
+    recorder, items = Counted(mute=True), Items()
+    items += [0, 1]
+    keep = items.keeping(recorder)
+    assert recorder.noting
+    for number in (2, 3):
+        recorder.text = str(number)
+        keep(None)
+    assert (items.last(3), items.copy().last(8), list(items)) == ([1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 3])
 
 
 def test_a_copy_keeps_what_was_there() -> None:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
-#: So many of the last items are there as they came: they tell how an answer ended.
+#: So many of the last items are at hand: they tell how an answer ended.
 LAST = 8
 
 
@@ -19,6 +19,10 @@ class Recorder(Protocol):
 
     #: What the item was made of that has come last.
     text: str
+    #: Set once items are kept as text.
+    noting: bool
+    #: From then on the items themselves say nothing: also the last ones have to be made again.
+    mute: bool
 
     def make(self, text: str, /) -> Any:
         """Makes an item again."""
@@ -49,21 +53,25 @@ class Items:
         """What keeps each item that comes from now on, as text where there is a recorder."""
         if recorder is None:
             return self._objects.append
-        part = _Part(recorder.make)
+        recorder.noting = True
+        part = _Part(recorder.make, mute=recorder.mute)
         self._parts.append(part)
         keep, recent = part.kept.append, part.recent.append
+
+        def note_text(_item: Any) -> None:
+            keep(recorder.text)
 
         def note(item: Any) -> None:
             keep(recorder.text)
             recent(item)
 
-        return note
+        return note_text if recorder.mute else note
 
     def last(self, most: int) -> list[Any]:
-        """The last items, at most so many and no more than `LAST`, as they came."""
+        """The last items, at most so many and no more than `LAST`."""
         found: list[Any] = []
         for part in reversed(self._parts):
-            found[:0] = part.recent if part.make is not None else part.kept[-LAST:]
+            found[:0] = part.last()
             if len(found) >= most:
                 break
         return found[max(len(found) - min(most, LAST), 0) :]
@@ -81,23 +89,29 @@ class Items:
     @property
     def _objects(self) -> list[Any]:
         if not self._parts or self._parts[-1].make is not None:
-            self._parts.append(_Part(None))
+            self._parts.append(_Part(None, mute=False))
         return self._parts[-1].kept
 
 
 class _Part:
     """Items that are all kept in one way."""
 
-    __slots__ = ("kept", "make", "recent")
+    __slots__ = ("kept", "make", "mute", "recent")
 
-    def __init__(self, make: Callable[[str], Any] | None) -> None:
+    def __init__(self, make: Callable[[str], Any] | None, *, mute: bool) -> None:
         #: Makes them again from what is kept; `None` where they are kept themselves.
         self.make = make
         self.kept: list[Any] = []
+        self.mute = mute
         #: Of those that are kept as texts the last ones.
         self.recent: deque[Any] = deque(maxlen=LAST)
 
+    def last(self) -> Iterable[Any]:
+        if self.make is None:
+            return self.kept[-LAST:]
+        return [self.make(text) for text in self.kept[-LAST:]] if self.mute else self.recent
+
     def copy(self) -> _Part:
-        made = _Part(self.make)
+        made = _Part(self.make, mute=self.mute)
         made.kept, made.recent = self.kept.copy(), self.recent.copy()
         return made

@@ -113,7 +113,8 @@ class Source:
                 _faults.note("close", close, fault)
 
     def _take(self, iterator: Any, advance: Callable[[], Any], *closers: str) -> None:
-        self.lazy = inspect.isgenerator(iterator) or inspect.isasyncgen(iterator)
+        generator = inspect.isgenerator(iterator) or inspect.isasyncgen(iterator)
+        self.lazy = generator or get(iterator, "_reprieve_lazy") is True
         self.recorder = cast("Recorder | None", get(iterator, "_reprieve_recorder"))
         self._closers.append(_closer(iterator, *closers))
         self.advance = advance

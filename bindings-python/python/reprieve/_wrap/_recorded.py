@@ -27,6 +27,7 @@ class Recorder:
         self._decoder, self._process, self._cast_to, self._response = decoder, process, cast_to, response
         #: What the event said that has come last: an item is made of it, if any.
         self.text = ""
+        self.noting = self.mute = False
 
     def iter_bytes(self, chunks: Iterator[bytes]) -> Iterator[Any]:
         """The decoder's events."""

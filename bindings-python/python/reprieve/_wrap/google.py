@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
@@ -153,7 +153,7 @@ def _api_class(base: Any) -> type:
 
                 def send(api: Any, request: dict[str, Any], attempt: Attempt) -> Any:
                     one = _for_one(api, One(call, request, attempt))
-                    return _events(base.request_streamed(one, method, path, dict(body), http_options))
+                    return _Events(base.request_streamed(one, method, path, dict(body), http_options))
 
                 with closing(items_of(call, send, seen, client=self, modes=MODES)) as items:
                     for event in items:
@@ -164,7 +164,7 @@ def _api_class(base: Any) -> type:
 
                 async def send(api: Any, request: dict[str, Any], attempt: Attempt) -> Any:
                     one = _for_one(api, One(call, request, attempt))
-                    return _events_async(await base.async_request_streamed(one, method, path, dict(body), http_options))
+                    return _EventsAsync(await base.async_request_streamed(one, method, path, dict(body), http_options))
 
                 items = items_of_async(call, send, seen, client=self, modes=MODES)
                 first = await anext(items, None)
@@ -212,17 +212,51 @@ def _for_one(api: Any, one: One) -> Any:
     return made
 
 
-def _events(stream: Any) -> Iterator[Event]:
-    """The answers of a stream, with what they say."""
-    with closing(stream):
-        for answer in stream:
-            yield Event(json.loads(answer.body) if answer.body else {}, answer)
+class _Answers:
+    """The answers of a stream, with what they say until that is kept as text; an error always says what it is."""
+
+    #: Nothing is sent before the first is asked for.
+    _reprieve_lazy = True
+    mute = True
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._reprieve_recorder = self
+        self.text, self.noting = "", False
+
+    def make(self, text: str, /) -> Event:
+        """What an answer says."""
+        return Event(json.loads(text) if text else {}, None)
+
+    def _said(self, answer: Any) -> Any:
+        self.text = answer.body
+        if self.noting and '"error"' not in (self.text or ""):
+            return Mute(answer)
+        return Event(json.loads(self.text) if self.text else {}, answer)
 
 
-async def _events_async(stream: Any) -> AsyncIterator[Event]:
-    async with aclosing(stream):
-        async for answer in stream:
-            yield Event(json.loads(answer.body) if answer.body else {}, answer)
+class _Events(_Answers):
+    def __next__(self) -> Any:
+        return self._said(next(self._stream))
+
+    def close(self) -> None:
+        """Closes the stream."""
+        self._stream.close()
+
+
+class _EventsAsync(_Answers):
+    async def __anext__(self) -> Any:
+        return self._said(await anext(self._stream))
+
+    async def aclose(self) -> None:
+        """Closes the stream."""
+        await self._stream.aclose()
+
+
+class Mute(NamedTuple):
+    """An answer whose text is kept: nobody asks what it says."""
+
+    own: Any
 
 
 class GoogleCall(ClientCall):
