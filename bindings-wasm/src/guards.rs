@@ -4,6 +4,7 @@ use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 
 use reprieve::guard;
+use reprieve::json::Json;
 use reprieve::wire::{self, Refused};
 use wasm_bindgen::prelude::*;
 
@@ -74,7 +75,11 @@ impl Guards {
 
 /// Each worker has a memory of its own.
 fn not_shared(token: &str) -> JsError {
-    thrown(Refused::value("guards", &token, &"a set of the native engine, which alone shares it over worker threads"))
+    thrown(Refused::value(
+        "guards",
+        &Json::Text(token.into()),
+        "a set of the native engine, which alone shares it over worker threads",
+    ))
 }
 
 #[wasm_bindgen]

@@ -5,6 +5,8 @@
 mod call;
 mod functions;
 mod guards;
+#[cfg(target_arch = "wasm32")]
+mod memory;
 mod optional;
 mod policy;
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::failure::{Failure, Kind};
 use crate::guard::{Asks, Settle, Usage};
+use crate::text::said;
 use crate::{Evidence, Span};
 
 /// How one attempt ended, as the driver saw it.
@@ -247,10 +248,16 @@ impl fmt::Display for StopReason {
 
 /// The driver called the machine in a way that no state allows. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{called} is not allowed while the call is {state}")]
+#[error("{}", self.text())]
 pub struct Misuse {
     /// What was called.
     pub called: &'static str,
     /// The state it was called in.
     pub state: &'static str,
+}
+
+impl Misuse {
+    pub(crate) fn text(&self) -> String {
+        said![self.called, " is not allowed while the call is ", self.state]
+    }
 }

@@ -20,6 +20,21 @@ pub enum Curve {
     Schedule(Vec<Span>),
 }
 
+impl Curve {
+    /// The names in JSON, in the order of the variants.
+    pub(crate) const NAMES: [&'static str; 5] = ["constant", "linear", "exponential", "decorrelated", "schedule"];
+
+    pub(crate) const fn name(&self) -> &'static str {
+        Curve::NAMES[match self {
+            Curve::Constant => 0,
+            Curve::Linear => 1,
+            Curve::Exponential(_) => 2,
+            Curve::Decorrelated => 3,
+            Curve::Schedule(_) => 4,
+        }]
+    }
+}
+
 impl Backoff {
     /// The curve's wait after attempt `n` on a target (from 1), before cap and jitter. Decorrelated has no curve of
     /// its own and answers its base.

@@ -22,6 +22,22 @@ pub enum Jitter {
     Additive(Millionths),
 }
 
+impl Jitter {
+    /// The names in JSON.
+    pub(crate) const NAMES: [&'static str; 5] = ["none", "full", "lower_bounded", "proportional", "additive"];
+
+    /// The name, and the ratio where there is one.
+    pub(crate) const fn parts(self) -> (&'static str, Option<Millionths>) {
+        match self {
+            Jitter::None => (Jitter::NAMES[0], None),
+            Jitter::Full => (Jitter::NAMES[1], None),
+            Jitter::LowerBounded(r) => (Jitter::NAMES[2], Some(r)),
+            Jitter::Proportional(r) => (Jitter::NAMES[3], Some(r)),
+            Jitter::Additive(r) => (Jitter::NAMES[4], Some(r)),
+        }
+    }
+}
+
 impl Default for Jitter {
     fn default() -> Jitter {
         Jitter::LowerBounded(Millionths(500_000))

@@ -118,6 +118,7 @@ pub mod stream;
 mod text;
 pub mod trace;
 pub mod wire;
+mod words;
 
 pub use action::{Action, Disposition, Misuse, Outcome, Redeliver, RetryReason, Step, Stop, StopReason};
 pub use call::{Call, Restore, SnapshotError};

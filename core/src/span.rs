@@ -7,6 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::{Say, said};
+
 /// A non-negative length of time in whole nanoseconds. Arithmetic saturates.
 ///
 /// ```
@@ -34,22 +36,32 @@ const UNITS: [(&str, u64); 7] = [
 
 /// Why a duration was refused. The policy adds the field's name and the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.says())]
 pub enum SpanError {
     /// Not `<number><unit>`, such as `"300ms"`.
-    #[error("a duration is a number with a unit (ns, us, ms, s, m, h, d), such as \"300ms\", \"1.5s\" or \"1m30s\"")]
     Grammar,
     /// NaN or infinite.
-    #[error("a duration is a finite number")]
     NotFinite,
     /// Below zero.
-    #[error("a duration is not negative")]
     Negative,
     /// More than 90 days.
-    #[error("the longest duration is 90 days")]
     TooLong,
     /// Finer than a nanosecond.
-    #[error("a duration is a whole number of nanoseconds")]
     TooFine,
+}
+
+impl SpanError {
+    pub(crate) const fn says(self) -> &'static str {
+        match self {
+            SpanError::Grammar => {
+                "a duration is a number with a unit (ns, us, ms, s, m, h, d), such as \"300ms\", \"1.5s\" or \"1m30s\""
+            }
+            SpanError::NotFinite => "a duration is a finite number",
+            SpanError::Negative => "a duration is not negative",
+            SpanError::TooLong => "the longest duration is 90 days",
+            SpanError::TooFine => "a duration is a whole number of nanoseconds",
+        }
+    }
 }
 
 impl Span {
@@ -112,8 +124,15 @@ impl Span {
     /// `self * numerator / denominator`, floored and saturating. A zero denominator gives [`Span::MAX`].
     #[must_use]
     pub fn scaled(self, numerator: u64, denominator: u64) -> Span {
-        let wide = u128::from(self.0) * u128::from(numerator);
-        wide.checked_div(u128::from(denominator)).map_or(Span::MAX, Span::saturating_from)
+        if denominator == 0 {
+            return Span::MAX;
+        }
+        let (whole, rest) = (self.0 / denominator, self.0 % denominator);
+        let part = match rest.checked_mul(numerator) {
+            Some(product) => product / denominator,
+            None => part_of(rest, numerator, denominator),
+        };
+        Span(whole.saturating_mul(numerator).saturating_add(part))
     }
 
     /// The nearest span to a wide count of nanoseconds.
@@ -163,18 +182,42 @@ impl Span {
         if rest.is_empty() {
             return Err(SpanError::Grammar);
         }
-        let mut total: u128 = 0;
+        let mut total = Span::ZERO;
         while !rest.is_empty() {
-            let (ns, tail) = parse_term(rest)?;
-            total = total.saturating_add(ns);
+            let (span, tail) = parse_term(rest)?;
+            total = total.plus(span);
             rest = tail;
         }
-        Ok(Span::saturating_from(total))
+        Ok(total)
     }
 }
 
+/// `rest * numerator / denominator` for a rest below the denominator, bit by bit: more than 64 bits are seldom needed.
+fn part_of(rest: u64, numerator: u64, denominator: u64) -> u64 {
+    let (mut quotient, mut left) = (0, 0);
+    for bit in (0..64).rev() {
+        quotient <<= 1;
+        for more in [left, if numerator >> bit & 1 == 1 { rest } else { 0 }] {
+            // Both are below the denominator, and so is what is left of their sum.
+            let over = left >= denominator - more;
+            left = if over { left - (denominator - more) } else { left + more };
+            quotient += u64::from(over);
+        }
+    }
+    quotient
+}
+
+/// The digits behind a point, times `scale`: floored, and whether that is all. From the last digit on, each step takes a
+/// tenth of what is there; where the whole comes out even, so does each step.
+pub(crate) fn fraction_of(digits: &str, scale: u64) -> (u64, bool) {
+    digits.bytes().rev().fold((0, true), |(part, exact), digit| {
+        let sum = u64::from(digit - b'0') * scale + part;
+        (sum / 10, exact && sum.is_multiple_of(10))
+    })
+}
+
 /// One `<digits>[.<digits>]<unit>` at the start of `text`: its nanoseconds, and what follows.
-fn parse_term(text: &str) -> Result<(u128, &str), SpanError> {
+fn parse_term(text: &str) -> Result<(Span, &str), SpanError> {
     let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(SpanError::Grammar)?;
     let (number, tail) = text.split_at(number_end);
     let unit_end = tail.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(tail.len());
@@ -191,13 +234,12 @@ fn parse_term(text: &str) -> Result<(u128, &str), SpanError> {
     if fraction.len() > 18 {
         return Err(SpanError::TooFine);
     }
-    let digits = |s: &str| s.bytes().fold(0u128, |n, b| n * 10 + u128::from(b - b'0'));
-    let tenths = 10u128.pow(u32::try_from(fraction.len()).unwrap_or(18));
-    let scaled = digits(fraction) * u128::from(scale);
-    if scaled % tenths != 0 {
+    let (part, exact) = fraction_of(fraction, scale);
+    if !exact {
         return Err(SpanError::TooFine);
     }
-    Ok((digits(whole) * u128::from(scale) + scaled / tenths, rest))
+    let whole = whole.bytes().fold(0, |n: u64, b| n * 10 + u64::from(b - b'0'));
+    Ok((Span(whole.saturating_mul(scale).saturating_add(part)), rest))
 }
 
 impl From<std::time::Duration> for Span {
@@ -215,27 +257,62 @@ impl From<Span> for std::time::Duration {
 /// The shortest text that [`Span::parse`] reads back: `"1m30s"`, `"300ms"`, `"0s"`.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&said![self])
+    }
+}
+
+impl Say for Span {
+    fn say(&self, out: &mut String) {
         if self.0 == 0 {
-            return f.write_str("0s");
+            return out.push_str("0s");
         }
         // Whole seconds read best split into units; anything finer reads best as one decimal of one unit.
         let mut rest = self.0;
         if rest >= 60_000_000_000 {
             for (name, scale) in &UNITS[..3] {
                 if rest >= *scale {
-                    write!(f, "{}{name}", rest / scale)?;
+                    (rest / scale).say(out);
+                    out.push_str(name);
                     rest %= scale;
                 }
             }
         }
-        let Some((name, scale)) = UNITS[3..].iter().find(|(_, scale)| rest >= *scale) else { return Ok(()) };
-        write!(f, "{}", rest / scale)?;
-        let fraction = rest % scale;
-        if fraction > 0 {
-            let width = scale.ilog10() as usize;
-            f.write_str(".")?;
-            f.write_str(format!("{fraction:0width$}").trim_end_matches('0'))?;
+        let Some((name, scale)) = UNITS[3..].iter().find(|(_, scale)| rest >= *scale) else { return };
+        decimal(rest, *scale, out);
+        out.push_str(name);
+    }
+}
+
+/// Appends `parts / of_one`, a power of ten, with no more places than it needs.
+pub(crate) fn decimal(parts: u64, of_one: u64, out: &mut String) {
+    (parts / of_one).say(out);
+    let fraction = parts % of_one;
+    if fraction > 0 {
+        // The digit in front keeps the zeros that follow it; it is cut off again.
+        let digits = said![of_one + fraction];
+        out.push('.');
+        out.push_str(digits[1..].trim_end_matches('0'));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scaling_is_exact_where_64_bits_are_not_enough() {
+        let numbers = [0, 1, 2, 3, 999_999, 1_000_000, 1 << 32, (1 << 63) - 1, 1 << 63, u64::MAX - 1, u64::MAX];
+        for (a, b, c) in numbers.iter().flat_map(|a| numbers.iter().flat_map(move |b| numbers.map(|c| (*a, *b, c)))) {
+            let exact = (u128::from(a) * u128::from(b)).checked_div(u128::from(c));
+            let expected = exact.map_or(Span::MAX, Span::saturating_from);
+            assert_eq!(Span(a).scaled(b, c), expected, "{a} * {b} / {c}");
         }
-        f.write_str(name)
+    }
+
+    #[test]
+    fn fractions_are_exact() {
+        assert_eq!(Span::parse("0.0000000000125d"), Ok(Span(1_080)));
+        assert_eq!(Span::parse("1.000000000000000001s"), Err(SpanError::TooFine));
+        assert_eq!(Span::parse("0.5000000000000000000000000000000s"), Ok(Span::from_millis(500)));
     }
 }

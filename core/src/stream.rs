@@ -190,8 +190,8 @@ fn typed(event: &Json) -> Option<Seen> {
 /// `OpenAI`'s chat completions, and legacy completions: `choices`. A list of none holds usage or a filter's results.
 fn chat(event: &Json) -> Option<Seen> {
     let choices = event.get("choices")?.as_list()?;
-    let mut fields = choices.iter().flat_map(|choice| ["delta", "message", "text"].map(|key| choice.get(key)));
-    Some(Seen { content: fields.any(|field| field.is_some_and(says)), end: false })
+    let speaks = |choice: &Json| ["delta", "message", "text"].iter().any(|key| choice.get(key).is_some_and(says));
+    Some(Seen { content: choices.iter().any(speaks), end: false })
 }
 
 /// Gemini, as its API and as its Python client write it.
@@ -200,8 +200,10 @@ fn gemini(event: &Json) -> Option<Seen> {
     let about = |key: &&str| event.get(key).is_some_and(|value| value.as_list().is_some() || value.as_map().is_some());
     ABOUT.iter().find(|key| about(key))?;
     let candidates = event.get("candidates").and_then(Json::as_list).unwrap_or_default();
-    let mut parts = candidates.iter().filter_map(|candidate| candidate.find("content/parts")?.as_list()).flatten();
-    Some(Seen { content: parts.any(says), end: false })
+    let parts = |candidate: &'_ Json| {
+        candidate.find("content/parts").and_then(Json::as_list).unwrap_or_default().iter().any(says)
+    };
+    Some(Seen { content: candidates.iter().any(parts), end: false })
 }
 
 /// Bedrock's converse-stream: one member each, named after what it is.

@@ -1,7 +1,77 @@
-//! Letters and their case, for the scripts that messages and addresses are written in.
+//! Texts that are put together; letters and their case, for the scripts that messages and addresses are written in.
 //!
 //! The tables of Unicode are exact for every script there ever was, and weigh more than a third of the module that a
 //! browser downloads. Here are the ranges that matter; any other character is its own lower case.
+
+/// The text of these pieces, one after the other. It is what `format!` is without its machinery, which is more code than
+/// all the texts that are put together here.
+macro_rules! said {
+    [$($piece:expr),+ $(,)?] => {{
+        let mut out = String::new();
+        $($crate::text::Say::say(&$piece, &mut out);)+
+        out
+    }};
+}
+pub(crate) use said;
+
+/// What can be a piece of a text.
+pub(crate) trait Say {
+    fn say(&self, out: &mut String);
+}
+
+impl Say for str {
+    fn say(&self, out: &mut String) {
+        out.push_str(self);
+    }
+}
+
+impl Say for String {
+    fn say(&self, out: &mut String) {
+        out.push_str(self);
+    }
+}
+
+impl Say for u64 {
+    fn say(&self, out: &mut String) {
+        if *self > 9 {
+            (*self / 10).say(out);
+        }
+        out.push(char::from(b'0' + (*self % 10) as u8));
+    }
+}
+
+impl Say for u32 {
+    fn say(&self, out: &mut String) {
+        u64::from(*self).say(out);
+    }
+}
+
+impl Say for usize {
+    fn say(&self, out: &mut String) {
+        (*self as u64).say(out);
+    }
+}
+
+impl<T: Say + ?Sized> Say for &T {
+    fn say(&self, out: &mut String) {
+        (**self).say(out);
+    }
+}
+
+/// The texts with something between them.
+pub(crate) fn joined<'a>(texts: impl IntoIterator<Item = &'a str>, between: &str) -> String {
+    let mut out = String::new();
+    for (i, text) in texts.into_iter().enumerate() {
+        out.push_str(if i > 0 { between } else { "" });
+        out.push_str(text);
+    }
+    out
+}
+
+/// What follows the last `sign`, an ASCII character; the whole where there is none.
+pub(crate) fn after_last(text: &str, sign: u8) -> &str {
+    &text[text.bytes().rposition(|byte| byte == sign).map_or(0, |at| at + 1)..]
+}
 
 /// The character in lower case: Latin, Greek, Cyrillic, Armenian, full width.
 pub(crate) const fn lower(c: char) -> char {

@@ -20,19 +20,27 @@ pub use surface::{
 use crate::action::{Action, Outcome, Redeliver, Stop};
 use crate::failure::{Failure, classify};
 use crate::guard::{RunConfig, Transition, Usage};
-use crate::json::at::{At, Read};
+use crate::json::at::{self, At};
+use crate::json::form::{self, Value};
 use crate::json::{self, Fields, Json};
+use crate::text::said;
 use crate::trace::Ids;
 use crate::{Evidence, Policy, Span};
 
 /// What a binding handed over is not what the core takes; says where and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what}: {why}")]
+#[error("{}", self.text())]
 pub struct WireError {
     /// What was being read.
     pub what: &'static str,
     /// What is wrong with it, and what is allowed.
     pub why: String,
+}
+
+impl WireError {
+    fn text(&self) -> String {
+        said![self.what, ": ", self.why]
+    }
 }
 
 impl Outcome {
@@ -42,28 +50,33 @@ impl Outcome {
     /// # Errors
     /// [`WireError`] for what is not JSON or not an outcome.
     pub fn from_json(text: &str, policy: &Policy) -> Result<Outcome, WireError> {
-        read("outcome", text, |at| Outcome::read(at, policy))
+        let (mut outcome, evidence) = read("outcome", text, Outcome::read)?;
+        if let Some(evidence) = evidence {
+            outcome.failure = Some(classify(&evidence, &policy.rules));
+        }
+        Ok(outcome)
     }
 
-    fn read(at: &At<'_>, policy: &Policy) -> Read<Outcome> {
-        let fields = at.object(&OUTCOME)?;
-        let success = fields.maybe("success", |at| at.object(&[]).map(drop))?;
-        let failure = fields.maybe("failure", Failure::read)?;
-        let evidence = fields.maybe("evidence", Evidence::read)?;
-        let failure = match (success, failure, evidence) {
-            (Some(()), None, None) => None,
-            (None, Some(failure), None) => Some(failure),
-            (None, None, Some(evidence)) => Some(classify(&evidence, &policy.rules)),
-            _ => return Err(at.refuse("one of success, failure, evidence")),
-        };
-        Ok(Outcome {
-            failure,
-            delivered: fields.maybe("delivered", At::big)?.unwrap_or(0),
-            delivering: fields.maybe("delivering", At::nanos)?.unwrap_or(Span::ZERO),
-            usage: fields.maybe("usage", used)?,
-            retry_if: fields.maybe("retry_if", At::flag)?,
-            backoff: fields.maybe("backoff", At::nanos)?,
-        })
+    /// The outcome, and the evidence that is still to be classified.
+    fn read(at: &At<'_>) -> (Outcome, Option<Evidence>) {
+        let fields = at.object(&OUTCOME);
+        let mut outcome = Outcome::success();
+        let success = fields.get("success").filter(|at| !at.is_null());
+        if let Some(at) = &success {
+            at.object(&[]);
+        }
+        fields.fill("failure", &mut outcome.failure);
+        let evidence = fields.maybe("evidence", Evidence::read);
+        let given = [success.is_some(), outcome.failure.is_some(), evidence.is_some()];
+        if given.into_iter().filter(|given| *given).count() != 1 {
+            at.refuse::<()>("one of success, failure, evidence");
+        }
+        fields.fill("delivered", &mut outcome.delivered);
+        fields.fill("delivering", &mut outcome.delivering);
+        outcome.usage = fields.maybe("usage", used);
+        fields.fill("retry_if", &mut outcome.retry_if);
+        fields.fill("backoff", &mut outcome.backoff);
+        (outcome, evidence)
     }
 }
 
@@ -74,13 +87,15 @@ impl Failure {
     /// # Errors
     /// [`WireError`] for an unknown kind or field.
     pub fn from_json(text: &str) -> Result<Failure, WireError> {
-        read("failure", text, Failure::read)
+        let mut failure = None;
+        read("failure", text, |at| Value::read(&mut failure, at))?;
+        Ok(failure.unwrap_or_else(|| Failure::of(crate::Kind::Unknown)))
     }
 
     /// The failure as JSON, as [`Failure::from_json`] reads it.
     #[must_use]
     pub fn to_json(&self) -> String {
-        json::object(|out| self.write(out))
+        json::object(|out| form::write(out, &mut self.clone()))
     }
 }
 
@@ -91,7 +106,8 @@ impl Ids {
     /// # Errors
     /// [`WireError`] for an unknown field or a value of another type.
     pub fn from_json(text: &str) -> Result<Ids, WireError> {
-        read("ids", text, Ids::read)
+        let mut ids = Ids::default();
+        read("ids", text, |at| form::read(at, &mut ids)).map(|()| ids)
     }
 }
 
@@ -127,15 +143,15 @@ impl RunConfig {
     /// [`WireError`] for an unknown field or a bad value.
     pub fn from_json(text: &str) -> Result<RunConfig, WireError> {
         read("run", text, |at| {
-            let fields = at.object(&RUN)?;
-            Ok(RunConfig {
-                attempts: fields.maybe("attempts", At::big)?,
-                tokens: fields.maybe("tokens", At::big)?,
-                cost_nanos: fields.maybe("cost", money)?,
-                deadline: fields.maybe("deadline", At::nanos)?,
-                estimate_tokens: fields.maybe("estimate_tokens", At::big)?.unwrap_or(0),
-                estimate_cost_nanos: fields.maybe("estimate_cost", money)?.unwrap_or(0),
-            })
+            let fields = at.object(&RUN);
+            let mut run = RunConfig::default();
+            fields.fill("attempts", &mut run.attempts);
+            fields.fill("tokens", &mut run.tokens);
+            run.cost_nanos = fields.maybe("cost", money);
+            fields.fill("deadline", &mut run.deadline);
+            fields.fill("estimate_tokens", &mut run.estimate_tokens);
+            run.estimate_cost_nanos = fields.maybe("estimate_cost", money).unwrap_or(0);
+            run
         })
     }
 }
@@ -145,30 +161,30 @@ const OUTCOME: [&str; 8] =
 const USAGE: [&str; 4] = ["input_tokens", "output_tokens", "cost", "currency"];
 const RUN: [&str; 6] = ["attempts", "tokens", "cost", "deadline", "estimate_tokens", "estimate_cost"];
 
-fn used(at: &At<'_>) -> Read<Usage> {
-    let fields = at.object(&USAGE)?;
-    Ok(Usage {
-        input_tokens: fields.maybe("input_tokens", At::big)?,
-        output_tokens: fields.maybe("output_tokens", At::big)?,
-        cost_nanos: fields.maybe("cost", money)?,
-        currency: fields.maybe("currency", At::words)?,
-    })
+fn used(at: &At<'_>) -> Usage {
+    let fields = at.object(&USAGE);
+    let mut usage = Usage::default();
+    fields.fill("input_tokens", &mut usage.input_tokens);
+    fields.fill("output_tokens", &mut usage.output_tokens);
+    usage.cost_nanos = fields.maybe("cost", money);
+    fields.fill("currency", &mut usage.currency);
+    usage
 }
 
 /// Money as billionths, ties to even.
-fn money(at: &At<'_>) -> Read<u64> {
+fn money(at: &At<'_>) -> u64 {
     at.parts(0, 1_000_000_000, 1e9)
 }
 
 /// Reads JSON; whatever is refused in it is told as one error.
-fn read<T>(what: &'static str, text: &str, reader: impl for<'a> FnOnce(&'a At<'a>) -> Read<T>) -> Result<T, WireError> {
-    let tree = Json::parse(text).map_err(|error| WireError { what, why: error.to_string() })?;
-    reader(&At::root(what, &tree, None)).map_err(|error| WireError { what, why: error.to_string() })
+fn read<T>(what: &'static str, text: &str, reader: impl FnOnce(&At<'_>) -> T) -> Result<T, WireError> {
+    let tree = Json::parse(text).map_err(|error| WireError { what, why: error.0 })?;
+    at::read(what, &tree, None, reader).map_err(|error| WireError { what, why: error.text() })
 }
 
 /// A seed as text, which carries a whole u64 where numbers cannot.
 fn seed_of(text: &str) -> Result<u64, Refused> {
-    let refused = || Refused::value("seed", &Json::Text(text.into()), &"a whole number from 0 to 2^64 - 1");
+    let refused = || Refused::value("seed", &Json::Text(text.into()), "a whole number from 0 to 2^64 - 1");
     text.parse().map_err(|_| refused())
 }
 
@@ -210,7 +226,7 @@ impl Action {
                 });
             }
         };
-        format!("\"{word}\"")
+        said!["\"", word, "\""]
     }
 }
 

@@ -101,6 +101,13 @@ def cancelled(attempt: Attempt) -> bool:
     return cancelling is not None and cancelling(current_task(running_loop())) > ours
 
 
+def _end_of(why: str) -> Exception:
+    """What an attempt that was cut for this ends with."""
+    from ._aio import Abandoned, TimedOut
+
+    return TimedOut() if why == "timeout" else Abandoned()
+
+
 async def attempt(
     session: Session,
     function: Callable[..., Awaitable[Any]],
@@ -109,8 +116,6 @@ async def attempt(
     made: Attempt,
 ) -> Any:
     """An attempt that its timeout, its event, its handle and its run can cut."""
-    from ._aio import Abandoned, TimedOut
-
     loop = events.get_running_loop()
     task: Any = current_task(loop)
     made.cancelling = 0 if cancelling is None else cancelling(task)
@@ -127,7 +132,7 @@ async def attempt(
         why = undo(made, task) if made.cut else None
         if why is None:
             raise
-        raise (TimedOut if why == "timeout" else Abandoned) from None
+        raise _end_of(why) from None
     finally:
         timer.cancel()
         if stop is not None:
@@ -165,15 +170,14 @@ class Watch:
     def __enter__(self) -> None:
         attempt = self._attempt
         if not self._deaf and self._session.cancelled():
-            from ._aio import Abandoned
-
-            raise Abandoned
+            raise _end_of("cancel")
+        attempt.timers.ask()
+        # A cut here would meet what the task awaits next, whatever that is, where the source answers at once.
+        if self._timer is None and self._armed and self._overdue():
+            raise _end_of("timeout")
         task = self._task = current_task(self._loop)
         if cancelling is not None:
             attempt.cancelling = cancelling(task)
-        attempt.timers.ask()
-        if self._timer is None and self._armed:
-            self._look()
 
     def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
         task, self._task = self._task, None
@@ -181,9 +185,7 @@ class Watch:
             return
         why = undo(self._attempt, task)
         if kind is asyncio.CancelledError and why is not None:
-            from ._aio import Abandoned, TimedOut
-
-            raise (TimedOut if why == "timeout" else Abandoned) from None
+            raise _end_of(why) from None
 
     def close(self) -> None:
         """Nothing of the attempt is waited for any more."""
@@ -194,15 +196,20 @@ class Watch:
 
     def _look(self) -> None:
         self._timer = None
-        if self._task is None:  # the consumer's turn; who asks next looks again
-            return
+        # In the consumer's turn nothing is looked at: who asks next looks again.
+        if self._task is not None and self._overdue():
+            cut(self._attempt, self._task)
+
+    def _overdue(self) -> bool:
+        """Whether a timer has run out; else arms one for the soonest."""
         due, now = self._attempt.timers.due, _native.now()
         if due.moment <= now:
             self.words = due.words
-            cut(self._attempt, self._task)
-        elif due.words:
+            return True
+        if due.words:
             # Rounded up: a timer that is early would only have to be armed again.
             self._timer = self._loop.call_later((due.moment - now) / 1e9 + 1e-6, self._look)
+        return False
 
     def _woken(self) -> None:
         if self._task is not None and self._session.cancelled():

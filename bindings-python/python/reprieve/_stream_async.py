@@ -8,12 +8,13 @@ generators.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from . import _aio
 from ._aio import Abandoned, TimedOut
 from ._current import CURRENT
 from ._race import hedges
+from ._request import checked_async
 from ._stream_race import Racing
 from ._stream_session import StreamAttempt, StreamSession
 from ._stream_source import Source
@@ -88,6 +89,13 @@ async def drive(call: Streamed) -> AsyncGenerator[Any, None]:
         call.end()
 
 
+class End(NamedTuple):
+    """What an attempt has come to."""
+
+    #: What is wrong; nothing where its answer is whole.
+    fault: Exception | None
+
+
 class Running:
     """One attempt: its source, and what can cut it."""
 
@@ -98,6 +106,11 @@ class Running:
 
     async def open(self) -> Action | None:
         """Goes on until the first content is there: `None`, or what follows where it ends before."""
+        end = await self.first()
+        return None if end is None else self.told(end)
+
+    async def first(self) -> End | None:
+        """The same; what it has come to before is yet to be told."""
         attempt, source = self.attempt, self._source
 
         async def run() -> None:
@@ -110,8 +123,19 @@ class Running:
             with self._watch:
                 await self._visibly(run)
         except Exception as error:
-            return await self.over(error)
+            return await self._judged(error)
         return None
+
+    def told(self, end: End) -> Action:
+        """What follows on what the attempt has come to."""
+        self._session.turn_to(self.attempt)
+        if end.fault is None:
+            return self._session.done()
+        if isinstance(end.fault, TimedOut):
+            return self._session.stalled(self._watch.words)
+        if isinstance(end.fault, Abandoned):
+            return self._session.abandoned()
+        return self._session.failing(end.fault)
 
     @property
     def bound_advance(self) -> Callable[[], Awaitable[Any]]:
@@ -140,14 +164,22 @@ class Running:
 
     async def over(self, error: Exception) -> Action:
         """What follows when the source has no more, or has failed."""
-        if self.attempt.ended or self._loop.cancelled(self.attempt):  # from outside; something made an exception of it
+        return self.told(await self._judged(error))
+
+    async def _judged(self, error: Exception) -> End:
+        attempt, check = self.attempt, self._session.options.check
+        if attempt.ended or self._loop.cancelled(attempt):  # from outside; something made an exception of it
             raise error
-        self._session.turn_to(self.attempt)
-        if isinstance(error, TimedOut):
-            return self._session.stalled(self._watch.words)
-        if isinstance(error, Abandoned):
-            return self._session.abandoned()
-        return await self._session.ended_async(self.attempt, error)
+        if not attempt.is_end(error):
+            return End(error)
+        try:
+            attempt.end()
+            if check is not None:
+                attempt.answer = attempt.whole
+                await checked_async(check, attempt.answer)
+        except Exception as fault:
+            return End(fault)
+        return End(None)
 
     async def close(self) -> None:
         """Closes the source, visibly, and waits until it is."""

@@ -15,7 +15,7 @@ from ._race import Race, error_of, unwound
 if TYPE_CHECKING:
     from ._current import Attempt
     from ._native import Action
-    from ._stream_async import Running
+    from ._stream_async import End, Running
     from ._stream_session import StreamAttempt, StreamSession
 
 
@@ -37,15 +37,16 @@ class Racing(Race):
 
     def launch(self, made: Attempt) -> asyncio.Future[Any]:
         lane = self._lanes[made.number] = Lane(self._running(made))
-        return lane.do(lane.running.open)
+        return lane.do(lane.running.first)
 
     def ended(self, end: asyncio.Future[Any], made: Attempt) -> Action | None:
         self.session.turn_to(made)
         self._lane = self._lanes[made.number]
-        following: Action | None = end.result()
-        if following is not None:
-            self._lane.end()
-        return following
+        come_to: End | None = end.result()
+        if come_to is None:
+            return None
+        self._lane.end()
+        return self._lane.running.told(come_to)
 
     @property
     def attempt(self) -> StreamAttempt:

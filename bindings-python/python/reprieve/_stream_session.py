@@ -13,7 +13,7 @@ from ._current import Attempt, Facts
 from ._delivered import LAST, Items, Recorder
 from ._errors import AttemptTimeout, StreamError
 from ._evidence import chain_of
-from ._request import Broken, checked_async
+from ._request import Broken
 from ._session import Session
 from ._stream_items import Reading, body_of
 from ._stream_timers import Limits, Timers
@@ -104,6 +104,10 @@ class StreamAttempt(Attempt):
         self.is_open, self.answering, self.reading.client = True, not source.lazy, source.client
         self.recorder = source.recorder
 
+    def is_end(self, error: Exception) -> bool:
+        """Whether this says that its source has no more."""
+        return self.is_open and isinstance(error, (StopIteration, StopAsyncIteration))
+
     def end(self) -> None:
         """Its source has no more. Raises `StreamError` where that is no whole answer."""
         self.reading.end(self.held or self.items)
@@ -180,31 +184,30 @@ class StreamSession(Session):
 
     def ended(self, error: Exception) -> Action:
         """The attempt's source has no more, or it has failed."""
-        if not self._is_end(error):
-            return self._failing(error)
+        if not self._latest.is_end(error):
+            return self.failing(error)
         try:
             self._latest.end()
             if self.options.check is not None:
                 self.check(self._latest.whole)
         except Exception as fault:
-            return self._failing(fault)
-        return self._done()
+            return self.failing(fault)
+        return self.done()
 
-    async def ended_async(self, attempt: StreamAttempt, error: Exception) -> Action:
-        """The same of one of several attempts, where `check` may be a coroutine function."""
-        self.turn_to(attempt)
-        if not self._is_end(error):
-            return self._failing(error)
-        try:
-            attempt.end()
-            if self.options.check is not None:
-                attempt.answer = attempt.whole
-                await checked_async(self.options.check, attempt.answer)
-        except Exception as fault:
-            self.turn_to(attempt)  # others may have been spoken of meanwhile
-            return self._failing(fault)
-        self.turn_to(attempt)
-        return self._done()
+    def failing(self, fault: Exception) -> Action:
+        """It has failed, or its answer is none."""
+        if isinstance(fault, Broken):
+            return self.broken(fault)
+        words = fault.words if isinstance(fault, Stalled) else self._told_in(fault)
+        return self.failed(fault) if words is None else self.stalled(words)
+
+    def done(self) -> Action:
+        """Its answer is whole."""
+        got, held = self._latest.got, self._latest.held
+        got += held
+        self.rest = got if self.buffered else held
+        self.delivered = got
+        return self._succeeded()
 
     def stalled(self, words: str) -> Action:
         """A timer has run out."""
@@ -245,27 +248,11 @@ class StreamSession(Session):
         self._latest = StreamAttempt(facts, timers, self.delivered, got, self._check)
         return self._latest
 
-    def _is_end(self, error: Exception) -> bool:
-        return self._latest.is_open and isinstance(error, (StopIteration, StopAsyncIteration))
-
-    def _failing(self, fault: Exception) -> Action:
-        if isinstance(fault, Broken):
-            return self.broken(fault)
-        words = fault.words if isinstance(fault, Stalled) else self._told_in(fault)
-        return self.failed(fault) if words is None else self.stalled(words)
-
     def _told_in(self, fault: Exception) -> str | None:
         """What a transport was told, if this came of it: a client makes an error of its own of that."""
         if self._late is None or self._late[0] not in chain_of(fault):
             return None
         return self._late[1]
-
-    def _done(self) -> Action:
-        got, held = self._latest.got, self._latest.held
-        got += held
-        self.rest = got if self.buffered else held
-        self.delivered = got
-        return self._succeeded()
 
     def _succeeded(self) -> Action:
         self.hide()

@@ -127,13 +127,16 @@ impl Call {
     }
 
     /// The attempts in flight where there have been several since the last `begin`.
-    pub(super) fn siblings(&self) -> impl Iterator<Item = &Sibling> {
-        self.hedging.iter().filter(|_| self.is_flying()).flat_map(|hedging| &hedging.in_flight)
+    pub(super) fn siblings(&self) -> &[Sibling] {
+        match &self.hedging {
+            Some(hedging) if self.is_flying() => &hedging.in_flight,
+            _ => &[],
+        }
     }
 
     /// The attempt in flight that was issued last.
     pub(super) fn latest_in_flight(&self) -> u32 {
-        self.siblings().map(|sibling| sibling.number).max().unwrap_or(self.attempts)
+        self.siblings().iter().map(|sibling| sibling.number).max().unwrap_or(self.attempts)
     }
 
     fn is_flying(&self) -> bool {

@@ -35,19 +35,23 @@ impl Call {
     /// Every line so far, masked: receipts, and the `call_ended` line once it has ended.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        let mut all = Call { written: Written::default(), ..self.clone() };
-        all.take_lines()
+        self.lines_after(Written::default())
     }
 
     /// The lines that have come since the last time, masked: receipts, then the `call_ended` line.
     pub fn take_lines(&mut self) -> Vec<String> {
-        let ids = self.ids.as_deref().cloned().unwrap_or_default();
-        let fresh = &self.receipts()[self.written.receipts..];
-        let mut lines: Vec<_> = fresh.iter().map(|r| r.to_json(&ids, &self.policy, self.masks)).collect();
-        self.written.receipts += lines.len();
-        if let (Some(ended), false) = (self.ended(), self.written.ended) {
-            lines.push(ended.to_json(&ids, &self.policy, self.receipts(), self.used.as_deref()));
-            self.written.ended = true;
+        let lines = self.lines_after(self.written);
+        self.written = Written { receipts: self.receipts().len(), ended: self.ended().is_some() };
+        lines
+    }
+
+    fn lines_after(&self, written: Written) -> Vec<String> {
+        let none = Ids::default();
+        let ids = self.ids().unwrap_or(&none);
+        let fresh = &self.receipts()[written.receipts..];
+        let mut lines: Vec<_> = fresh.iter().map(|r| r.to_json(ids, &self.policy, self.masks)).collect();
+        if let (Some(ended), false) = (self.ended(), written.ended) {
+            lines.push(ended.to_json(ids, &self.policy, self.receipts(), self.used.as_deref()));
         }
         lines
     }

@@ -4,15 +4,15 @@
 //! goes on with it is the user's to ensure. Times inside count from the call's first `begin`, so no clock is in it
 //! but the wall time at which it was taken.
 
+mod fields;
 mod load;
-mod save;
 
 use super::{Asked, Call, State};
 use crate::action::{Action, Outcome, RetryReason, Step, StopReason};
 use crate::failure::{Failure, Kind, KindSet};
 use crate::guard::{Answer, Grant};
 use crate::json::Json;
-use crate::json::at::At;
+use crate::text::said;
 use crate::trace::Decision;
 use crate::{ConfigError, Span};
 
@@ -41,19 +41,29 @@ impl Default for Restore {
 
 /// Why a snapshot was refused. Nothing was resumed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.text())]
 pub enum SnapshotError {
     /// It was written by a version that this one does not know.
-    #[error("snapshot: version {found} is not allowed; it takes {VERSION}")]
     Version {
         /// The version it says.
         found: u64,
     },
     /// It is not what was written: cut, edited, or not a snapshot.
-    #[error("snapshot: damaged: {0}")]
     Damaged(String),
     /// Its policy is not valid here.
-    #[error("snapshot: {0}")]
     Policy(#[from] ConfigError),
+}
+
+impl SnapshotError {
+    pub(crate) fn text(&self) -> String {
+        match self {
+            SnapshotError::Version { found } => {
+                said!["snapshot: version ", found, " is not allowed; it takes ", VERSION]
+            }
+            SnapshotError::Damaged(why) => said!["snapshot: damaged: ", why],
+            SnapshotError::Policy(error) => said!["snapshot: ", error.text()],
+        }
+    }
 }
 
 impl Call {
@@ -62,8 +72,12 @@ impl Call {
         if self.origin.is_some() {
             self.at(now);
         }
-        let check = checksum(&save::text(self, wall_now_ms, 0));
-        save::text(self, wall_now_ms, check)
+        let call = std::mem::replace(self, Call::new(self.policy.clone(), 0));
+        let mut snapshot = fields::Snapshot { call, wall_ms: wall_now_ms, check: 0 };
+        let check = checksum(&snapshot.text(0));
+        let text = snapshot.text(check);
+        *self = snapshot.call;
+        text
     }
 
     /// The call that a snapshot was taken of, and its next action: the rest of its wait, the fallback it was about to
@@ -91,7 +105,7 @@ impl Call {
             State::Ready => Ok(call.go_on(Span::ZERO)),
             State::Waiting(until) => Ok(call.go_on(until.minus(call.time))),
         };
-        let step = step.map_err(|misuse| SnapshotError::Damaged(misuse.to_string()))?;
+        let step = step.map_err(|misuse| SnapshotError::Damaged(misuse.text()))?;
         Ok((call, step))
     }
 
@@ -130,12 +144,13 @@ fn checksum(text: &str) -> u64 {
 /// Reads and checks everything before a call is gone on with. What is read is written once more: the checksum is over
 /// that, so that a store may lay the JSON out anew.
 fn read(json: &str, wall_now_ms: u64, options: Restore) -> Result<Call, SnapshotError> {
-    let tree = Json::parse(json).map_err(|e| SnapshotError::Damaged(e.to_string()))?;
-    let root = At::root("snapshot", &tree, None);
-    let (mut call, wall_ms, check) = load::call(&root)?;
-    if check != checksum(&save::text(&call, wall_ms, 0)) {
+    let tree = Json::parse(json).map_err(|e| SnapshotError::Damaged(e.0))?;
+    let mut snapshot = load::snapshot(&tree)?;
+    let (wall_ms, check) = (snapshot.wall_ms, snapshot.check);
+    if check != checksum(&snapshot.text(0)) {
         return Err(SnapshotError::Damaged("its checksum does not match what it says".into()));
     }
+    let mut call = snapshot.call;
     // A call that has not begun has no deadline that could move.
     if options.count_suspended && call.began_at_all() {
         call.carried = call.time.plus(Span::from_millis(wall_now_ms.saturating_sub(wall_ms)));

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use super::{Body, Evidence, provider, sse};
 use crate::json::Json;
+use crate::text::after_last;
 
 /// Longer bodies are not parsed (DESIGN §4): 1 MiB.
 pub(super) const LONGEST_BODY: usize = 1 << 20;
@@ -143,7 +144,7 @@ impl<'d> ErrorBody<'d> {
         let list = self.object.get("details").and_then(Json::as_list);
         list.into_iter().flatten().filter_map(|detail| {
             let detail = map(detail)?;
-            Some((detail.get("@type")?.as_str()?.rsplit('.').next()?, detail))
+            Some((after_last(detail.get("@type")?.as_str()?, b'.'), detail))
         })
     }
 }

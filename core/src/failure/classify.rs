@@ -12,7 +12,7 @@
 
 use super::body::Document;
 use super::facts::{Facts, is_success};
-use super::types::{CodeRow, OS_CODES, TypeRow};
+use super::types::{Meaning, os_code};
 use super::{DecidedBy, Evidence, Failure, Kind, KindSet, Rule};
 use super::{answer, error_type, phrases, provider, retry_after, rules};
 use crate::Span;
@@ -91,7 +91,7 @@ fn decide(facts: &Facts, rules: &[Rule], after: Option<Span>) -> Verdict {
 /// What the error's type says if it is certain, else the provider's words, else the network and uncertain types.
 fn unruled(facts: &Facts) -> Verdict {
     let rows = || error_type::known(&facts.evidence.error_types);
-    if let Some(row) = rows().find(|row| !row.weak && says_more_than_status(row, facts)) {
+    if let Some(row) = rows().find(|row| !row.weak && says_more_than_status(*row, facts)) {
         return Verdict::specific(row.kind, DecidedBy::ErrorType);
     }
     if let Some(verdict) = spoken(facts) {
@@ -115,17 +115,16 @@ fn unruled(facts: &Facts) -> Verdict {
 /// (499) and the body does not speak of an error of the server's own.
 fn is_cancelled(facts: &Facts) -> bool {
     let known = |word: &str| provider::specific(word).or_else(|| provider::generic(word)).is_some();
-    let mut words = facts.codes.iter().map(AsRef::as_ref).chain(facts.types.iter().copied());
     facts.evidence.cancelled
         || match facts.status {
-            None => !facts.in_stream && words.any(provider::cancelled),
-            Some(499) => !words.any(known),
+            None => !facts.in_stream && facts.any_word(&provider::cancelled),
+            Some(499) => !facts.any_word(&known),
             Some(_) => false,
         }
 }
 
 /// Under an error status there was no answer, so that a client failed to parse one says nothing.
-fn says_more_than_status(row: &TypeRow, facts: &Facts) -> bool {
+fn says_more_than_status(row: Meaning, facts: &Facts) -> bool {
     const ABOUT_ANSWERS: KindSet = KindSet::of(&[Kind::InvalidOutput, Kind::ParseError, Kind::SchemaInvalid]);
     !ABOUT_ANSWERS.contains(row.kind) || facts.evidence.status.is_none_or(is_success)
 }
@@ -154,9 +153,9 @@ fn ended_badly(facts: &Facts) -> Option<Kind> {
     facts.document.and_then(answer::ending).or((empty && success).then_some(Kind::InvalidOutput))
 }
 
-fn network_code(facts: &Facts) -> Option<&'static CodeRow> {
+fn network_code(facts: &Facts) -> Option<Meaning> {
     let codes = [&facts.evidence.os_code, &facts.evidence.provider_code];
-    codes.into_iter().flatten().find_map(|code| OS_CODES.iter().find(|row| row.code == code))
+    codes.into_iter().flatten().find_map(|code| os_code(code))
 }
 
 /// Fields and phrases refine a kind; a word that names a wrong request exactly is left alone.
@@ -201,6 +200,5 @@ fn may_have_been_sent(facts: &Facts) -> bool {
     let grouped = names.iter().any(|name| name.ends_with("ExceptionGroup"));
     let types_allow = error_type::known(names).all(|row| row.sent);
     let code_allows = network_code(facts).is_none_or(|row| row.sent);
-    let words = || facts.codes.iter().map(AsRef::as_ref).chain(facts.types.iter().copied());
-    grouped || (types_allow && code_allows && !words().any(provider::never_sent))
+    grouped || (types_allow && code_allows && !facts.any_word(&provider::never_sent))
 }

@@ -1,7 +1,8 @@
 //! Which error types are meant by a name, and what the known ones say.
 
-use super::types::{TYPES, TypeRow};
+use super::types::{self, Meaning};
 use super::{Category, Kind};
+use crate::text::after_last;
 
 /// What the error itself says if it is a decision to stop. A cancelled cause further down is not the caller's.
 pub(super) fn control(names: &[String]) -> Option<Kind> {
@@ -10,13 +11,13 @@ pub(super) fn control(names: &[String]) -> Option<Kind> {
 }
 
 /// The rows of the error's types, outermost first, decisions to stop left out.
-pub(super) fn known(names: &[String]) -> impl Iterator<Item = &'static TypeRow> {
+pub(super) fn known(names: &[String]) -> impl Iterator<Item = Meaning> {
     names.iter().filter_map(|name| row(name)).filter(|row| row.kind.category() != Category::Control)
 }
 
-fn row(name: &str) -> Option<&'static TypeRow> {
+fn row(name: &str) -> Option<Meaning> {
     let name = TypeName::new(name);
-    TYPES.iter().find(|row| name.is(row.name))
+    types::type_that(|known| name.is(known))
 }
 
 /// The name of an error's type, split once: it is compared with many.
@@ -31,7 +32,7 @@ pub(super) struct TypeName<'a> {
 impl<'a> TypeName<'a> {
     /// Splits `name`.
     pub(super) fn new(name: &'a str) -> TypeName<'a> {
-        let last = name.rsplit('.').next().unwrap_or(name);
+        let last = after_last(name, b'.');
         TypeName { first: name.split_once('.').map(|(first, _)| first), last }
     }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::Evidence;
 use super::body::{Document, ErrorBody};
 use crate::json::Json;
+use crate::text::{after_last, said};
 
 /// Messages are cut here (DESIGN §4): 8 KiB, at a character's boundary.
 const LONGEST_MESSAGE: usize = 8 << 10;
@@ -76,6 +77,11 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// Whether any code or type is such a word.
+    pub(super) fn any_word(&self, test: &dyn Fn(&str) -> bool) -> bool {
+        self.codes.iter().any(|code| test(code)) || self.types.iter().any(|word| test(word))
+    }
+
     /// The code to report: the first that is a word, else the first.
     pub(super) fn code(&self) -> Option<&str> {
         let word = self.codes.iter().find(|code| !is_number(code));
@@ -104,12 +110,16 @@ fn cut(text: &str) -> &str {
 fn codes<'a>(evidence: &'a Evidence, error: Option<ErrorBody<'a>>) -> Vec<Cow<'a, str>> {
     let mut codes: Vec<Cow<str>> = evidence.provider_code.as_deref().map(Cow::Borrowed).into_iter().collect();
     let Some(error) = error else { return codes };
-    codes.extend(error.details().filter_map(|(_, detail)| word(detail.get("reason")?)));
-    codes.extend(CODES.iter().filter_map(|key| word(error.object.get(key)?)));
-    codes.extend(error.object.get("innererror").and_then(|inner| word(inner.get("code")?)));
-    codes.extend(error.outer.get("code").and_then(word));
+    let mut add = |value: Option<&'a Json>| codes.extend(value.and_then(word));
+    error.details().for_each(|(_, detail)| add(detail.get("reason")));
+    for key in CODES {
+        add(error.object.get(key));
+    }
+    add(error.object.get("innererror").and_then(|inner| inner.get("code")));
+    add(error.outer.get("code"));
     // `{"error": "rate_limit_exceeded", "message": ...}`: a single word is a code, a sentence a message.
-    codes.extend(error.outer.get("error").and_then(word).filter(|text| text.bytes().all(|b| b.is_ascii_graphic())));
+    let single = |value: &&Json| value.as_str().is_none_or(|text| text.bytes().all(|b| b.is_ascii_graphic()));
+    add(error.outer.get("error").filter(single));
     codes
 }
 
@@ -125,7 +135,7 @@ fn types<'a>(evidence: &'a Evidence, error: Option<ErrorBody<'a>>) -> Vec<&'a st
 
 /// AWS writes `com.amazon.coral#ThrottlingException:http://...`.
 fn aws_name(text: &str) -> &str {
-    let name = text.rsplit_once('#').map_or(text, |(_, name)| name);
+    let name = after_last(text, b'#');
     name.split(':').next().unwrap_or(name).trim()
 }
 
@@ -133,7 +143,7 @@ fn aws_name(text: &str) -> &str {
 fn word(value: &Json) -> Option<Cow<'_, str>> {
     match value {
         Json::Text(text) if !text.is_empty() && text.len() <= LONGEST_CODE => Some(Cow::Borrowed(text)),
-        Json::Whole(number) => Some(Cow::Owned(number.to_string())),
+        Json::Whole(number) => Some(Cow::Owned(said![number])),
         _ => None,
     }
 }

@@ -110,6 +110,11 @@ impl Kind {
         TABLE.iter().map(|row| row.0)
     }
 
+    /// The kind with this place in the table.
+    pub(crate) const fn numbered(number: u8) -> Kind {
+        TABLE[number as usize % Kind::COUNT].0
+    }
+
     /// The wire name, such as `rate_limit`.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -7,6 +7,7 @@ use super::facts::Facts;
 use super::{Kind, KindSet};
 use crate::json::Json;
 use crate::text::lowered;
+use crate::words::{Packer, Words, packed};
 
 /// One meaning, the kinds it refines, and the phrases (lower case) that carry it.
 struct Row {
@@ -214,9 +215,33 @@ fn phrase(kind: Kind, message: &str) -> Option<Kind> {
     if VAGUE_OR_LIMIT.contains(kind) && never_fits(&message) {
         return Some(Kind::ContextLengthExceeded);
     }
-    let says = |row: &&Row| row.from.contains(kind) && row.phrases.iter().any(|phrase| message.contains(phrase));
-    ROWS.iter().find(says).map(|row| row.to)
+    PHRASES.iter().find_map(|(row, phrase)| {
+        let (from, to) = MEANINGS[usize::from(row)];
+        (from.contains(kind) && message.contains(phrase)).then_some(to)
+    })
 }
+
+/// Every phrase with the number of its row.
+const PHRASES: Words = packed!({
+    let mut out = Packer::new();
+    let mut at = 0;
+    while at < ROWS.len() {
+        out = out.words(at, ROWS[at].phrases);
+        at += 1;
+    }
+    out
+});
+
+/// The rows without their phrases.
+const MEANINGS: [(KindSet, Kind); ROWS.len()] = {
+    let mut out = [(VAGUE, Kind::Unknown); ROWS.len()];
+    let mut at = 0;
+    while at < ROWS.len() {
+        out[at] = (ROWS[at].from, ROWS[at].to);
+        at += 1;
+    }
+    out
+};
 
 /// "Requested 9000" over "Limit 6000": no wait makes it fit. A "current" beside a limit is a window that fills up.
 fn never_fits(message: &str) -> bool {
@@ -260,24 +285,32 @@ fn field(kind: Kind, facts: &Facts) -> Option<Kind> {
 fn quota_window(error: &super::body::ErrorBody) -> Option<Kind> {
     let mut window = None;
     for (name, detail) in error.details() {
-        let violations = detail.get("violations").and_then(Json::as_list).into_iter().flatten();
+        let violations = detail.get("violations").and_then(Json::as_list).unwrap_or_default();
         let metadata = detail.get("metadata").filter(|_| name == "ErrorInfo");
-        for id in violations.chain(metadata).flat_map(quota_ids) {
-            if ["perday", "perweek", "permonth", "1/d"].iter().any(|long| id.contains(long)) {
-                return Some(Kind::QuotaExhausted);
-            }
-            if ["perminute", "persecond", "perhour", "1/min"].iter().any(|short| id.contains(short)) {
-                window = Some(Kind::RateLimit);
+        for holder in violations.iter().chain(metadata) {
+            window = window_of(holder).or(window);
+            if window == Some(Kind::QuotaExhausted) {
+                return window;
             }
         }
     }
     window
 }
 
-/// The ids of a violation or of an `ErrorInfo`, in lower case.
-fn quota_ids(holder: &Json) -> impl Iterator<Item = String> + '_ {
-    let keys = ["quotaId", "quota_id", "quota_limit", "quota_unit"];
-    keys.into_iter().filter_map(|key| Some(holder.get(key)?.as_str()?.to_ascii_lowercase()))
+/// The window that the ids of a violation or of an `ErrorInfo` name.
+fn window_of(holder: &Json) -> Option<Kind> {
+    let mut window = None;
+    for key in ["quotaId", "quota_id", "quota_limit", "quota_unit"] {
+        let id = holder.get(key).and_then(Json::as_str).unwrap_or_default().to_ascii_lowercase();
+        let names = |windows: [&str; 4]| windows.iter().any(|window| id.contains(window));
+        if names(["perday", "perweek", "permonth", "1/d"]) {
+            return Some(Kind::QuotaExhausted);
+        }
+        if names(["perminute", "persecond", "perhour", "1/min"]) {
+            window = Some(Kind::RateLimit);
+        }
+    }
+    window
 }
 
 #[cfg(test)]

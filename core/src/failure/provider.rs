@@ -4,9 +4,10 @@
 //! Groq, Cerebras, GitHub Models, `OpenRouter`, xAI, Moonshot, llama.cpp, Alibaba Model Studio, Volcengine and gRPC.
 
 use super::Kind;
+use crate::words::{Packer, Words, packed};
 
 /// Words that mean one thing wherever they stand, as a code or as a type: these beat the status.
-const SPECIFIC: &[(Kind, &[&str])] = &[
+const SPECIFIC: Words = packed!(by_kind(&[
     (
         Kind::RateLimit,
         &[
@@ -172,10 +173,10 @@ const SPECIFIC: &[(Kind, &[&str])] = &[
         &["model_not_found", "not_found_error", "DeploymentNotFound", "ResourceNotFoundException", "ModelNotFound"],
     ),
     (Kind::BadRequest, &["invalid_image_url", "ModelErrorException"]),
-];
+]));
 
 /// Words that say little more than a status would: asked after it.
-const GENERIC: &[(Kind, &[&str])] = &[
+const GENERIC: Words = packed!(by_kind(&[
     (Kind::BadRequest, &["invalid_request_error", "invalid_request", "bad_request", "ValidationException"]),
     (Kind::ServerError, &["server_error", "api_error", "internal_error", "internal_server_error"]),
     (Kind::Timeout, &["timeout"]),
@@ -190,7 +191,7 @@ const GENERIC: &[(Kind, &[&str])] = &[
     (Kind::AuthFailed, &["UNAUTHENTICATED"]),
     (Kind::PermissionDenied, &["PERMISSION_DENIED", "request_forbidden"]),
     (Kind::NotFound, &["NOT_FOUND"]),
-];
+]));
 
 /// Words of an error without a status that say the caller cancelled.
 const CANCELLED: [&str; 3] = ["cancelled", "canceled", "abort"];
@@ -219,9 +220,18 @@ pub(super) fn never_sent(word: &str) -> bool {
 }
 
 /// Without case: an event stream writes `throttlingException` for `ThrottlingException`.
-fn look_up(table: &[(Kind, &[&str])], word: &str) -> Option<Kind> {
-    let known = |words: &[&str]| words.iter().any(|known| known.eq_ignore_ascii_case(word));
-    table.iter().find(|(_, words)| known(words)).map(|(kind, _)| *kind)
+fn look_up(table: Words, word: &str) -> Option<Kind> {
+    table.iter().find(|(_, known)| known.eq_ignore_ascii_case(word)).map(|(kind, _)| Kind::numbered(kind))
+}
+
+const fn by_kind(rows: &[(Kind, &[&str])]) -> Packer {
+    let mut out = Packer::new();
+    let mut at = 0;
+    while at < rows.len() {
+        out = out.words(rows[at].0 as usize, rows[at].1);
+        at += 1;
+    }
+    out
 }
 
 /// What an HTTP status means, by range where it is not a known one; success and informational say nothing.
@@ -253,7 +263,7 @@ mod tests {
 
     #[test]
     fn no_word_stands_twice() {
-        let words = || SPECIFIC.iter().chain(GENERIC).flat_map(|(_, words)| words.iter());
+        let words = || SPECIFIC.iter().chain(GENERIC.iter()).map(|(_, word)| word);
         for word in words() {
             let count = words().filter(|other| other.eq_ignore_ascii_case(word)).count();
             // AWS and others spell the same word with and without underscores; only exact repeats are mistakes.

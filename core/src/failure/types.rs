@@ -44,12 +44,11 @@
 //! for the second only, so the first is weak and the second firm.
 
 use crate::failure::Kind;
+use crate::words::{Packer, Words, packed};
 
-/// What a type of error means.
+/// What a type of error or a network code means.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TypeRow {
-    /// `package.Type`, or a bare `Type`.
-    pub name: &'static str,
+pub(crate) struct Meaning {
     pub kind: Kind,
     /// Whether the request can have reached the server.
     pub sent: bool,
@@ -57,44 +56,58 @@ pub(crate) struct TypeRow {
     pub weak: bool,
 }
 
+/// What the type of this name means, where `is` says whether it has a name: `package.Type`, or a bare `Type`.
+pub(crate) fn type_that(is: impl Fn(&str) -> bool) -> Option<Meaning> {
+    const WORDS: Words = packed!(rows(TYPES));
+    WORDS.iter().find(|(_, name)| is(name)).map(|(number, _)| Meaning::of(number))
+}
+
 /// What a network code means.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CodeRow {
-    pub code: &'static str,
-    pub kind: Kind,
-    /// Whether the request can have reached the server.
-    pub sent: bool,
+pub(crate) fn os_code(code: &str) -> Option<Meaning> {
+    const WORDS: Words = packed!(rows(OS_CODES));
+    WORDS.iter().find(|(_, known)| *known == code).map(|(number, _)| Meaning::of(number))
 }
 
-/// The type says what happened, and the request may have been executed.
-const fn firm(name: &'static str, kind: Kind) -> TypeRow {
-    TypeRow { name, kind, sent: true, weak: false }
+const fn rows(rows: &[(&str, Meaning)]) -> Packer {
+    let mut out = Packer::new();
+    let mut at = 0;
+    while at < rows.len() {
+        let Meaning { kind, sent, weak } = rows[at].1;
+        out = out.word(kind as usize | (sent as usize) << 5 | (weak as usize) << 6, rows[at].0);
+        at += 1;
+    }
+    out
 }
 
-/// The type says what happened, and that nothing was sent.
-const fn unsent(name: &'static str, kind: Kind) -> TypeRow {
-    TypeRow { name, kind, sent: false, weak: false }
+impl Meaning {
+    const fn of(number: u8) -> Meaning {
+        Meaning { kind: Kind::numbered(number & 31), sent: number & 32 != 0, weak: number & 64 != 0 }
+    }
+}
+
+type Row = (&'static str, Meaning);
+
+/// It says what happened, and the request may have been executed.
+const fn firm(name: &'static str, kind: Kind) -> Row {
+    (name, Meaning { kind, sent: true, weak: false })
+}
+
+/// It says what happened, and that nothing was sent.
+const fn unsent(name: &'static str, kind: Kind) -> Row {
+    (name, Meaning { kind, sent: false, weak: false })
 }
 
 /// A wrapper or a base: look further.
-const fn weak(name: &'static str, kind: Kind) -> TypeRow {
-    TypeRow { name, kind, sent: true, weak: true }
+const fn weak(name: &'static str, kind: Kind) -> Row {
+    (name, Meaning { kind, sent: true, weak: true })
 }
 
 /// As `weak`, of the phase before anything is sent.
-const fn weak_unsent(name: &'static str, kind: Kind) -> TypeRow {
-    TypeRow { name, kind, sent: false, weak: true }
+const fn weak_unsent(name: &'static str, kind: Kind) -> Row {
+    (name, Meaning { kind, sent: false, weak: true })
 }
 
-const fn code(code: &'static str, kind: Kind) -> CodeRow {
-    CodeRow { code, kind, sent: true }
-}
-
-const fn code_unsent(code: &'static str, kind: Kind) -> CodeRow {
-    CodeRow { code, kind, sent: false }
-}
-
-pub(crate) const TYPES: &[TypeRow] = &[
+const TYPES: &[Row] = &[
     // Our own, raised by an inner call: what it decided is not for an outer one to revive, and its own attempts
     // may have executed.
     firm("reprieve.CallCancelled", Kind::Cancelled),
@@ -291,81 +304,81 @@ pub(crate) const TYPES: &[TypeRow] = &[
     weak("builtins.OSError", Kind::Transport),
 ];
 
-pub(crate) const OS_CODES: &[CodeRow] = &[
+const OS_CODES: &[Row] = &[
     // POSIX, as Python and Node name them.
-    code_unsent("ECONNREFUSED", Kind::Transport),
-    code("ECONNRESET", Kind::Transport),
-    code("ECONNABORTED", Kind::Transport),
-    code("EPIPE", Kind::Transport),
-    code("ETIMEDOUT", Kind::Timeout), // of a connect, or of a connection whose peer is gone: the code does not say
-    code_unsent("EHOSTUNREACH", Kind::Transport),
-    code_unsent("EHOSTDOWN", Kind::Transport),
-    code_unsent("ENETUNREACH", Kind::Transport),
-    code("ENETDOWN", Kind::Transport),
-    code("ENETRESET", Kind::Transport),
-    code_unsent("EADDRNOTAVAIL", Kind::Transport),
-    code_unsent("EADDRINUSE", Kind::Transport),
-    code_unsent("EMFILE", Kind::Transport),
-    code_unsent("ENFILE", Kind::Transport),
-    code("ENOTCONN", Kind::Transport),
-    code("EPROTO", Kind::Transport),
+    unsent("ECONNREFUSED", Kind::Transport),
+    firm("ECONNRESET", Kind::Transport),
+    firm("ECONNABORTED", Kind::Transport),
+    firm("EPIPE", Kind::Transport),
+    firm("ETIMEDOUT", Kind::Timeout), // of a connect, or of a connection whose peer is gone: the code does not say
+    unsent("EHOSTUNREACH", Kind::Transport),
+    unsent("EHOSTDOWN", Kind::Transport),
+    unsent("ENETUNREACH", Kind::Transport),
+    firm("ENETDOWN", Kind::Transport),
+    firm("ENETRESET", Kind::Transport),
+    unsent("EADDRNOTAVAIL", Kind::Transport),
+    unsent("EADDRINUSE", Kind::Transport),
+    unsent("EMFILE", Kind::Transport),
+    unsent("ENFILE", Kind::Transport),
+    firm("ENOTCONN", Kind::Transport),
+    firm("EPROTO", Kind::Transport),
     // Names that did not resolve.
-    code_unsent("ENOTFOUND", Kind::Transport),
-    code_unsent("EAI_AGAIN", Kind::Transport),
-    code_unsent("EAI_FAIL", Kind::Transport),
-    code_unsent("EAI_NODATA", Kind::Transport),
-    code_unsent("EAI_NONAME", Kind::Transport),
-    code_unsent("ENODATA", Kind::Transport),
+    unsent("ENOTFOUND", Kind::Transport),
+    unsent("EAI_AGAIN", Kind::Transport),
+    unsent("EAI_FAIL", Kind::Transport),
+    unsent("EAI_NODATA", Kind::Transport),
+    unsent("EAI_NONAME", Kind::Transport),
+    unsent("ENODATA", Kind::Transport),
     // Local files and limits: nothing that a network does.
-    code("ENOENT", Kind::Unknown),
-    code("EACCES", Kind::Unknown),
-    code("EPERM", Kind::Unknown),
-    code("EEXIST", Kind::Unknown),
-    code("EISDIR", Kind::Unknown),
-    code("ENOTDIR", Kind::Unknown),
-    code("ENOSPC", Kind::Unknown),
-    code("EROFS", Kind::Unknown),
-    code("EIO", Kind::Unknown),
-    code("EINVAL", Kind::Unknown),
-    code("EBADF", Kind::Unknown),
+    firm("ENOENT", Kind::Unknown),
+    firm("EACCES", Kind::Unknown),
+    firm("EPERM", Kind::Unknown),
+    firm("EEXIST", Kind::Unknown),
+    firm("EISDIR", Kind::Unknown),
+    firm("ENOTDIR", Kind::Unknown),
+    firm("ENOSPC", Kind::Unknown),
+    firm("EROFS", Kind::Unknown),
+    firm("EIO", Kind::Unknown),
+    firm("EINVAL", Kind::Unknown),
+    firm("EBADF", Kind::Unknown),
     // undici, which is Node's fetch.
-    code_unsent("UND_ERR_CONNECT_TIMEOUT", Kind::Timeout),
-    code("UND_ERR_HEADERS_TIMEOUT", Kind::Timeout),
-    code("UND_ERR_BODY_TIMEOUT", Kind::Timeout),
-    code("UND_ERR_SOCKET", Kind::Transport),
-    code("UND_ERR_RES_CONTENT_LENGTH_MISMATCH", Kind::StreamInterrupted),
-    code("UND_ERR_DESTROYED", Kind::Transport),
-    code_unsent("UND_ERR_CLOSED", Kind::Transport),
-    code_unsent("UND_ERR_PRX_TLS", Kind::Transport),
-    code_unsent("UND_ERR_SOCKS5", Kind::Transport),
-    code_unsent("UND_ERR_BPL_MISSING_UPSTREAM", Kind::Transport),
-    code_unsent("UND_ERR_INVALID_ARG", Kind::BadRequest),
-    code_unsent("UND_ERR_NOT_SUPPORTED", Kind::BadRequest),
-    code_unsent("UND_ERR_REQ_CONTENT_LENGTH_MISMATCH", Kind::BadRequest),
+    unsent("UND_ERR_CONNECT_TIMEOUT", Kind::Timeout),
+    firm("UND_ERR_HEADERS_TIMEOUT", Kind::Timeout),
+    firm("UND_ERR_BODY_TIMEOUT", Kind::Timeout),
+    firm("UND_ERR_SOCKET", Kind::Transport),
+    firm("UND_ERR_RES_CONTENT_LENGTH_MISMATCH", Kind::StreamInterrupted),
+    firm("UND_ERR_DESTROYED", Kind::Transport),
+    unsent("UND_ERR_CLOSED", Kind::Transport),
+    unsent("UND_ERR_PRX_TLS", Kind::Transport),
+    unsent("UND_ERR_SOCKS5", Kind::Transport),
+    unsent("UND_ERR_BPL_MISSING_UPSTREAM", Kind::Transport),
+    unsent("UND_ERR_INVALID_ARG", Kind::BadRequest),
+    unsent("UND_ERR_NOT_SUPPORTED", Kind::BadRequest),
+    unsent("UND_ERR_REQ_CONTENT_LENGTH_MISMATCH", Kind::BadRequest),
     // Node's own, axios, got, node-fetch.
-    code("ERR_NETWORK", Kind::Transport),
-    code("ERR_SOCKET_CLOSED", Kind::Transport),
-    code_unsent("ERR_SOCKET_CONNECTION_TIMEOUT", Kind::Timeout),
-    code("ERR_STREAM_PREMATURE_CLOSE", Kind::StreamInterrupted),
-    code("ERR_HTTP2_STREAM_ERROR", Kind::Transport),
-    code("ERR_HTTP2_SESSION_ERROR", Kind::Transport),
-    code("ERR_HTTP2_GOAWAY_SESSION", Kind::Transport),
-    code("ERR_BODY_PARSE_FAILURE", Kind::ParseError),
-    code_unsent("ERR_INVALID_URL", Kind::BadRequest),
+    firm("ERR_NETWORK", Kind::Transport),
+    firm("ERR_SOCKET_CLOSED", Kind::Transport),
+    unsent("ERR_SOCKET_CONNECTION_TIMEOUT", Kind::Timeout),
+    firm("ERR_STREAM_PREMATURE_CLOSE", Kind::StreamInterrupted),
+    firm("ERR_HTTP2_STREAM_ERROR", Kind::Transport),
+    firm("ERR_HTTP2_SESSION_ERROR", Kind::Transport),
+    firm("ERR_HTTP2_GOAWAY_SESSION", Kind::Transport),
+    firm("ERR_BODY_PARSE_FAILURE", Kind::ParseError),
+    unsent("ERR_INVALID_URL", Kind::BadRequest),
     // Certificates: OpenSSL's reasons as Node and Python give them. The handshake came first, so nothing was sent; a
     // person must look.
-    code_unsent("CERTIFICATE_VERIFY_FAILED", Kind::Unknown),
-    code_unsent("CERT_HAS_EXPIRED", Kind::Unknown),
-    code_unsent("CERT_NOT_YET_VALID", Kind::Unknown),
-    code_unsent("CERT_REVOKED", Kind::Unknown),
-    code_unsent("CERT_UNTRUSTED", Kind::Unknown),
-    code_unsent("CERT_REJECTED", Kind::Unknown),
-    code_unsent("DEPTH_ZERO_SELF_SIGNED_CERT", Kind::Unknown),
-    code_unsent("SELF_SIGNED_CERT_IN_CHAIN", Kind::Unknown),
-    code_unsent("UNABLE_TO_GET_ISSUER_CERT", Kind::Unknown),
-    code_unsent("UNABLE_TO_GET_ISSUER_CERT_LOCALLY", Kind::Unknown),
-    code_unsent("UNABLE_TO_VERIFY_LEAF_SIGNATURE", Kind::Unknown),
-    code_unsent("ERR_TLS_CERT_ALTNAME_INVALID", Kind::Unknown),
-    code_unsent("WRONG_VERSION_NUMBER", Kind::Unknown),
-    code_unsent("ERR_SSL_WRONG_VERSION_NUMBER", Kind::Unknown),
+    unsent("CERTIFICATE_VERIFY_FAILED", Kind::Unknown),
+    unsent("CERT_HAS_EXPIRED", Kind::Unknown),
+    unsent("CERT_NOT_YET_VALID", Kind::Unknown),
+    unsent("CERT_REVOKED", Kind::Unknown),
+    unsent("CERT_UNTRUSTED", Kind::Unknown),
+    unsent("CERT_REJECTED", Kind::Unknown),
+    unsent("DEPTH_ZERO_SELF_SIGNED_CERT", Kind::Unknown),
+    unsent("SELF_SIGNED_CERT_IN_CHAIN", Kind::Unknown),
+    unsent("UNABLE_TO_GET_ISSUER_CERT", Kind::Unknown),
+    unsent("UNABLE_TO_GET_ISSUER_CERT_LOCALLY", Kind::Unknown),
+    unsent("UNABLE_TO_VERIFY_LEAF_SIGNATURE", Kind::Unknown),
+    unsent("ERR_TLS_CERT_ALTNAME_INVALID", Kind::Unknown),
+    unsent("WRONG_VERSION_NUMBER", Kind::Unknown),
+    unsent("ERR_SSL_WRONG_VERSION_NUMBER", Kind::Unknown),
 ];

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{Body, Category, DecidedBy, Evidence, Failure, Kind, KindSet, RetryAfterSource};
-use crate::Span;
-use crate::json::at::{At, Read};
+use crate::json::at::At;
+use crate::json::form::{self, Form, Record, Value};
 use crate::json::{Fields, Json};
 
 macro_rules! names {
@@ -22,6 +22,18 @@ macro_rules! names {
             #[must_use]
             pub fn from_name(name: &str) -> Option<$type> {
                 Self::ALL.iter().find(|row| row.1 == name).map(|row| row.0)
+            }
+
+        }
+
+        impl Value for Option<$type> {
+            fn read(&mut self, at: &At<'_>) {
+                let all = <$type>::ALL;
+                *self = Some(all[at.index(all.len(), &|i| all[i].1)].0);
+            }
+
+            fn write(&mut self, out: &mut Fields<'_>, name: &str) {
+                out.text(name, self.map(<$type>::name));
             }
         }
 
@@ -130,66 +142,57 @@ impl fmt::Display for Failure {
     }
 }
 
-const FIELDS: [&str; 11] = [
-    "kind",
-    "category",
-    "code",
-    "message",
-    "retry_after",
-    "retry_after_ns",
-    "retry_after_source",
-    "decided_by",
-    "retry_forbidden",
-    "may_have_executed",
-    "inner_trace",
-];
-
-impl Failure {
-    /// Writes every field, absent ones as `null`; `retry_after_ns` is in nanoseconds.
-    pub(crate) fn write(&self, out: &mut Fields<'_>) {
-        out.text("kind", self.kind.name());
-        out.text("category", self.kind.category().name());
-        out.text("code", self.code.as_deref());
-        out.text("message", self.message.as_deref());
-        out.number("retry_after_ns", self.retry_after.map(Span::as_nanos));
-        out.text("retry_after_source", self.retry_after_source.map(RetryAfterSource::name));
-        out.text("decided_by", self.decided_by.name());
-        out.flag("retry_forbidden", self.retry_forbidden);
-        out.flag("may_have_executed", self.may_have_executed);
-        out.text("inner_trace", self.inner_trace.as_deref());
-    }
-
-    /// Reads what [`Failure::write`] writes, or a shorter object: only `kind` is required, the rest is as
-    /// [`Failure::of`] has it. `retry_after` may be given as a duration such as `"2s"` in place of `retry_after_ns`.
-    pub(crate) fn read(at: &At<'_>) -> Read<Failure> {
-        let fields = at.object(&FIELDS)?;
-        let mut failure = Failure::of(fields.need("kind", |at| at.kind(|_| true))?);
-        // It follows from the kind; a different one is a damaged record.
-        let category = failure.category().name();
-        fields.maybe("category", |at| at.choice(&[(category, ())]))?;
-        failure.code = fields.maybe("code", At::words)?;
-        failure.message = fields.maybe("message", At::words)?;
-        failure.inner_trace = fields.maybe("inner_trace", At::words)?;
-        failure.retry_after = fields.maybe("retry_after", At::span)?;
-        if let Some(span) = fields.maybe("retry_after_ns", At::big)? {
-            failure.retry_after = Some(Span::from_nanos(span));
+/// `retry_after_ns` is in nanoseconds. `retry_after` may be given in its place, as a duration such as `"2s"`.
+impl Record for Failure {
+    fn fields(&mut self, form: &mut Form<'_, '_>) {
+        form.field("kind", &mut self.kind);
+        form.derived("category", &mut |out| out.text("category", self.kind.category().name()));
+        form.field("code", &mut self.code);
+        form.field("message", &mut self.message);
+        if !form.writes() {
+            form.derived("retry_after", &mut |_| ());
         }
-        failure.retry_after_source = fields.maybe("retry_after_source", |at| named(at, RetryAfterSource::ALL))?;
-        if let Some(by) = fields.maybe("decided_by", |at| named(at, DecidedBy::ALL))? {
-            failure.decided_by = by;
-        }
-        if let Some(forbidden) = fields.maybe("retry_forbidden", At::flag)? {
-            failure.retry_forbidden = forbidden;
-        }
-        if let Some(executed) = fields.maybe("may_have_executed", At::flag)? {
-            failure.may_have_executed = executed;
-        }
-        Ok(failure)
+        form.field("retry_after_ns", &mut self.retry_after);
+        form.field("retry_after_source", &mut self.retry_after_source);
+        let mut decided_by = Some(self.decided_by);
+        form.field("decided_by", &mut decided_by);
+        self.decided_by = decided_by.unwrap_or(self.decided_by);
+        form.field("retry_forbidden", &mut self.retry_forbidden);
+        form.field("may_have_executed", &mut self.may_have_executed);
+        form.field("inner_trace", &mut self.inner_trace);
     }
 }
 
-fn named<T: Copy>(at: &At<'_>, all: &[(T, &'static str)]) -> Read<T> {
-    at.index(all.len(), |i| all[i].1).map(|i| all[i].0)
+/// Absent fields are written as `null`. Only `kind` is required, the rest is as [`Failure::of`] has it.
+impl Value for Option<Failure> {
+    fn read(&mut self, at: &At<'_>) {
+        let failure = self.insert(Failure::of(Kind::Unknown));
+        let object = form::object(at, failure);
+        *failure = Failure::of(object.need("kind", |at| at.kind(|_| true)));
+        // It follows from the kind; a different one is a damaged record.
+        if let Some(at) = object.given("category") {
+            at.choice(&[(failure.category().name(), ())]);
+        }
+        failure.retry_after = object.given("retry_after").map(|at| at.span());
+        failure.fields(&mut Form::Read(object));
+    }
+
+    fn write(&mut self, out: &mut Fields<'_>, name: &str) {
+        match self {
+            Some(failure) => failure.write(out, name),
+            None => out.text(name, None),
+        }
+    }
+}
+
+impl Value for Kind {
+    fn read(&mut self, at: &At<'_>) {
+        *self = at.kind(|_| true);
+    }
+
+    fn write(&mut self, out: &mut Fields<'_>, name: &str) {
+        out.text(name, self.name());
+    }
 }
 
 const FACTS: [&str; 13] = [
@@ -210,47 +213,46 @@ const FACTS: [&str; 13] = [
 
 impl Evidence {
     /// An object, or the message alone where nothing else is known, as of most errors.
-    pub(crate) fn read(at: &At<'_>) -> Read<Evidence> {
+    pub(crate) fn read(at: &At<'_>) -> Evidence {
         let mut evidence = Evidence::default();
         if let Json::Text(message) = at.value {
             evidence.message = Some(message.clone());
-            return Ok(evidence);
+            return evidence;
         }
-        let fields = at.object(&FACTS)?;
-        let status = fields.maybe("status", |at| at.count(0, u16::MAX.into()))?;
+        let fields = at.object(&FACTS);
+        let status = fields.maybe("status", |at| at.count(0, u16::MAX.into()));
         evidence.status = status.and_then(|status| u16::try_from(status).ok());
-        evidence.headers = fields.maybe("headers", |at| at.items(header))?.unwrap_or_default();
-        evidence.body = fields.maybe("body", |at| {
-            Ok(match at.value {
-                Json::Text(text) => Body::Text(text.clone()),
-                parsed => Body::Json(parsed.clone()),
-            })
-        })?;
-        evidence.provider_code = fields.maybe("provider_code", At::words)?;
-        evidence.provider_type = fields.maybe("provider_type", At::words)?;
-        evidence.error_types = fields.maybe("error_types", |at| at.items(At::words))?.unwrap_or_default();
-        evidence.os_code = fields.maybe("os_code", At::words)?;
-        evidence.message = fields.maybe("message", At::words)?;
-        evidence.in_stream = fields.maybe("in_stream", At::flag)?.unwrap_or(false);
-        evidence.in_check = fields.maybe("in_check", At::flag)?.unwrap_or(false);
-        evidence.cancelled = fields.maybe("cancelled", At::flag)?.unwrap_or(false);
-        evidence.inner_trace = fields.maybe("inner_trace", At::words)?;
-        evidence.wall_now_ms = fields.maybe("wall_now_ms", At::big)?;
-        Ok(evidence)
+        evidence.headers = fields.maybe("headers", |at| at.items(header)).unwrap_or_default();
+        evidence.body = fields.maybe("body", |at| match at.value {
+            Json::Text(text) => Body::Text(text.clone()),
+            parsed => Body::Json(parsed.clone()),
+        });
+        fields.fill("provider_code", &mut evidence.provider_code);
+        fields.fill("provider_type", &mut evidence.provider_type);
+        evidence.error_types = fields.maybe("error_types", |at| at.items(At::words)).unwrap_or_default();
+        fields.fill("os_code", &mut evidence.os_code);
+        fields.fill("message", &mut evidence.message);
+        fields.fill("in_stream", &mut evidence.in_stream);
+        fields.fill("in_check", &mut evidence.in_check);
+        fields.fill("cancelled", &mut evidence.cancelled);
+        fields.fill("inner_trace", &mut evidence.inner_trace);
+        fields.fill("wall_now_ms", &mut evidence.wall_now_ms);
+        evidence
     }
 }
 
 /// A name and its value.
-fn header(at: &At<'_>) -> Read<(String, String)> {
+fn header(at: &At<'_>) -> (String, String) {
     match at.value.as_list() {
-        Some([Json::Text(name), Json::Text(value)]) => Ok((name.clone(), value.clone())),
-        _ => Err(at.refuse("a name and a value, both text")),
+        Some([Json::Text(name), Json::Text(value)]) => (name.clone(), value.clone()),
+        _ => at.refuse("a name and a value, both text"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Span;
 
     #[test]
     fn a_text_is_evidence_with_a_message_alone() {

@@ -9,15 +9,12 @@ use crate::Span;
 /// The most keys of one map.
 const MOST: usize = 10_000;
 
-/// Machines by key, in the order of their keys. A sorted list and no tree: the code of it is a fraction, and a new key
+/// Machines by key, in the order of their keys. Sorted lists and no tree: the code of it is a fraction, and a new key
 /// only moves pointers.
 #[derive(Clone, Debug)]
-pub(super) struct Keyed<T>(Vec<(Box<str>, Box<Entry<T>>)>);
-
-#[derive(Clone, Debug)]
-struct Entry<T> {
-    used: Span,
-    machine: T,
+pub(super) struct Keyed<T> {
+    keys: Keys,
+    machines: Vec<Box<T>>,
 }
 
 /// A machine that can be forgotten.
@@ -28,63 +25,92 @@ pub(super) trait Idle {
 
 impl<T> Default for Keyed<T> {
     fn default() -> Keyed<T> {
-        Keyed(Vec::new())
+        Keyed { keys: Keys::default(), machines: Vec::new() }
     }
 }
 
 impl<T: Default + Idle> Keyed<T> {
-    /// Works on the machine of this key, a new one if there is none.
+    /// Works on the machine of this key, a new one if there is none. A new one that is idle afterwards is not kept.
     pub fn with<R>(&mut self, key: &str, now: Span, work: impl FnOnce(&mut T) -> R) -> R {
-        if let Ok(index) = self.place(key) {
-            let entry = &mut self.0[index].1;
-            entry.used = now;
-            return work(&mut entry.machine);
+        let (index, new) = self.keys.enter(key, now);
+        if new {
+            self.machines.insert(index, Box::default());
         }
-        let mut machine = T::default();
-        let result = work(&mut machine);
-        if !machine.is_idle(now) {
+        let machine = &mut self.machines[index];
+        let result = work(machine);
+        if new && machine.is_idle(now) {
+            self.keys.0.remove(index);
+            self.machines.remove(index);
+        } else if new && self.machines.len() > MOST {
             self.make_room(now);
-            let (Ok(index) | Err(index)) = self.place(key);
-            self.0.insert(index, (key.into(), Box::new(Entry { used: now, machine })));
         }
         result
     }
 
     /// The machine of this key, if it has anything to remember.
     pub fn get(&self, key: &str) -> Option<&T> {
-        self.place(key).ok().map(|index| &self.0[index].1.machine)
+        self.keys.place(key).ok().map(|index| &*self.machines[index])
     }
 
     /// All that are not idle, in the order of their keys.
     pub fn active(&self, now: Span) -> impl Iterator<Item = (&str, &T)> {
-        let all = self.0.iter().map(|(key, entry)| (&**key, &entry.machine));
+        let all = self.keys.0.iter().zip(&self.machines).map(|((key, _), machine)| (&**key, &**machine));
         all.filter(move |(_, machine)| !machine.is_idle(now))
     }
 
+    fn make_room(&mut self, now: Span) {
+        let busy: Vec<bool> = self.machines.iter().map(|machine| !machine.is_idle(now)).collect();
+        let kept = self.keys.better_half(&busy);
+        keep(&mut self.machines, &kept);
+    }
+}
+
+/// Keeps these in their order, and drops the others.
+fn keep<T>(list: &mut Vec<T>, kept: &[bool]) {
+    let mut count = 0;
+    for (index, _) in kept.iter().enumerate().filter(|(_, kept)| **kept) {
+        list.swap(count, index);
+        count += 1;
+    }
+    list.truncate(count);
+}
+
+/// Keys in their order, each with the time when it was last used.
+#[derive(Clone, Debug, Default)]
+struct Keys(Vec<(Box<str>, Span)>);
+
+impl Keys {
     /// Where the key is, or where it would be.
     fn place(&self, key: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(held, _)| (**held).cmp(key))
     }
 
-    fn make_room(&mut self, now: Span) {
-        if self.0.len() < MOST {
-            return;
+    /// Where the key is from now on, and whether it is new.
+    fn enter(&mut self, key: &str, now: Span) -> (usize, bool) {
+        match self.place(key) {
+            Ok(index) => {
+                self.0[index].1 = now;
+                (index, false)
+            }
+            Err(index) => {
+                self.0.insert(index, (key.into(), now));
+                (index, true)
+            }
         }
-        let order = self.0.iter().map(|(_, entry)| (!entry.machine.is_idle(now), entry.used)).collect();
-        let mut kept = better_half(order).into_iter();
-        self.0.retain(|_| kept.next() == Some(true));
     }
-}
 
-/// Which to keep of these, by whether they are busy and when they were used: all but the first `MOST / 2`.
-fn better_half(order: Vec<(bool, Span)>) -> Vec<bool> {
-    let mut kept = vec![true; order.len()];
-    let mut by_use: Vec<_> = order.into_iter().enumerate().map(|(index, (busy, used))| (busy, used, index)).collect();
-    by_use.sort_unstable();
-    for (_, _, index) in by_use.into_iter().take(MOST / 2) {
-        kept[index] = false;
+    /// Keeps all but `MOST / 2`: those go first that are not busy, and then those that were used longest ago. Says which
+    /// were kept.
+    fn better_half(&mut self, busy: &[bool]) -> Vec<bool> {
+        let mut by_use: Vec<_> = (0..self.0.len()).map(|index| (busy[index], self.0[index].1, index)).collect();
+        by_use.sort_unstable();
+        let mut kept = vec![true; by_use.len()];
+        for (_, _, index) in by_use.into_iter().take(MOST / 2) {
+            kept[index] = false;
+        }
+        keep(&mut self.0, &kept);
+        kept
     }
-    kept
 }
 
 #[cfg(test)]
@@ -123,13 +149,13 @@ mod tests {
         let now = Span::from_secs(20_000);
         map.with("00000", now.plus(Span::from_secs(1)), |_| ());
         map.with("new", now, |busy| busy.0 = Span::MAX);
-        assert_eq!(map.0.len(), MOST / 2 + 1);
+        assert_eq!(map.machines.len(), MOST / 2 + 1);
         assert!(map.get("00000").is_some() && map.get("09999").is_none() && map.get("new").is_some());
 
         for i in 0..MOST / 2 {
             map.with(&format!("x{i:05}"), now, |busy| busy.0 = Span::MAX);
         }
-        assert!(map.0.len() <= MOST);
+        assert!(map.machines.len() <= MOST);
         assert!(map.get("00000").is_some() && map.get("00001").is_none() && map.get("x04999").is_some());
     }
 }

@@ -24,8 +24,7 @@ pub use shed::Load;
 
 use crate::action::StopReason;
 use crate::failure::Kind;
-use crate::json::Fields;
-use crate::json::at::{At, Read};
+use crate::json::form::{Form, Record};
 use crate::policy::Target;
 use crate::{Policy, Span};
 
@@ -376,6 +375,15 @@ pub struct Usage {
     pub currency: Option<String>,
 }
 
+impl Record for Usage {
+    fn fields(&mut self, form: &mut Form<'_, '_>) {
+        form.field("input_tokens", &mut self.input_tokens);
+        form.field("output_tokens", &mut self.output_tokens);
+        form.field("cost_nanos", &mut self.cost_nanos);
+        form.field("currency", &mut self.currency);
+    }
+}
+
 impl Usage {
     /// The cost in the currency's unit, for people; what is counted are the billionths.
     #[must_use]
@@ -384,27 +392,8 @@ impl Usage {
         self.cost_nanos.map(|nanos| nanos as f64 / 1e9)
     }
 
-    pub(crate) fn write(&self, out: &mut Fields<'_>) {
-        out.number("input_tokens", self.input_tokens);
-        out.number("output_tokens", self.output_tokens);
-        out.number("cost_nanos", self.cost_nanos);
-        out.text("currency", self.currency.as_deref());
-    }
-
-    /// Reads what `write` writes.
-    pub(crate) fn read(at: &At<'_>) -> Read<Usage> {
-        let fields = at.object(&["input_tokens", "output_tokens", "cost_nanos", "currency"])?;
-        let number = |name| fields.maybe(name, At::big);
-        Ok(Usage {
-            input_tokens: number("input_tokens")?,
-            output_tokens: number("output_tokens")?,
-            cost_nanos: number("cost_nanos")?,
-            currency: fields.maybe("currency", At::words)?,
-        })
-    }
-
     /// The sum; a number that none of them knows stays unknown. Costs in different currencies are not added up.
-    pub fn total<'a>(all: impl Iterator<Item = &'a Usage>) -> Usage {
+    pub fn total<'a>(all: impl IntoIterator<Item = &'a Usage>) -> Usage {
         fn add(sum: Option<u64>, more: Option<u64>) -> Option<u64> {
             more.map_or(sum, |more| Some(sum.unwrap_or(0).saturating_add(more)))
         }

@@ -121,14 +121,15 @@ impl RetryBudget {
     }
 }
 
-/// The share of the requests plus the floor, less the retries. One retry is 10^15 here (millionths x nanoseconds), so
-/// that share and floor add up exactly and only whole retries are granted.
+/// The share of the requests plus the floor, less the retries. The rests of both are added up in billionths of a retry,
+/// so that only whole retries are granted.
 fn retries_left(counts: Counts, ratio: Millionths, min_per_second: u32, window: Span) -> u64 {
-    const SECOND: u128 = 1_000_000_000;
-    const MILLION: u128 = Millionths::ONE.0 as u128;
-    let share = u128::from(counts.whole).saturating_mul(u128::from(ratio.0)).saturating_mul(SECOND);
-    let floor = u128::from(min_per_second) * u128::from(window.as_nanos()) * MILLION;
-    let used = u128::from(counts.part) * MILLION * SECOND;
-    let left = share.saturating_add(floor).saturating_sub(used) / (MILLION * SECOND);
-    u64::try_from(left).unwrap_or(u64::MAX)
+    const SECOND: u64 = 1_000_000_000;
+    let share = counts.whole.saturating_mul(ratio.0);
+    let (least, length) = (u64::from(min_per_second), window.as_nanos());
+    let part = least.saturating_mul(length % SECOND);
+    let whole =
+        (share / Millionths::ONE.0).saturating_add(least.saturating_mul(length / SECOND)).saturating_add(part / SECOND);
+    let rests = share % Millionths::ONE.0 * 1_000 + part % SECOND;
+    whole.saturating_add(rests / SECOND).saturating_sub(counts.part)
 }

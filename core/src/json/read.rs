@@ -1,71 +1,221 @@
-//! The tree, as `serde_json` reads it.
+//! The reader: text into the tree.
 
-use std::fmt;
+use super::{Json, JsonError, number};
+use crate::text::said;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+/// Deeper than this nothing is read: the reader calls itself at each level.
+const DEEPEST: usize = 128;
 
-use super::Json;
+type Read<T> = Result<T, &'static str>;
 
-impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Json, D::Error> {
-        deserializer.deserialize_any(Reader)
-    }
+/// The whole text as one value.
+pub(super) fn parse(text: &str) -> Result<Json, JsonError> {
+    let mut reader = Reader { text, at: 0 };
+    let read = reader.value(DEEPEST).and_then(|value| {
+        reader.blank();
+        if reader.at == text.len() { Ok(value) } else { Err("the end") }
+    });
+    read.map_err(|expected| {
+        let (mut line, mut column) = (1_u32, 1_u32);
+        for byte in text.bytes().take(reader.at) {
+            (line, column) = if byte == b'\n' { (line + 1, 1) } else { (line, column + 1) };
+        }
+        JsonError(said!["expected ", expected, " at line ", line, " column ", column])
+    })
 }
 
-struct Reader;
+struct Reader<'a> {
+    text: &'a str,
+    /// How much is read; always between two characters.
+    at: usize,
+}
 
-impl<'de> Visitor<'de> for Reader {
-    type Value = Json;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
+impl Reader<'_> {
+    fn peek(&self) -> u8 {
+        // No JSON holds this byte, so that it may stand for the end.
+        self.text.as_bytes().get(self.at).copied().unwrap_or(0)
     }
 
-    fn visit_unit<E>(self) -> Result<Json, E> {
-        Ok(Json::Null)
+    fn take(&mut self, byte: u8) -> bool {
+        let there = self.peek() == byte;
+        self.at += usize::from(there);
+        there
     }
 
-    fn visit_bool<E>(self, flag: bool) -> Result<Json, E> {
-        Ok(Json::Flag(flag))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Json, E> {
-        Ok(Json::Whole(number))
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "no field takes a number below zero: an error shows it")]
-    fn visit_i64<E>(self, number: i64) -> Result<Json, E> {
-        Ok(Json::Number(number as f64))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Json, E> {
-        Ok(Json::Number(number))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Json, E> {
-        Ok(Json::Text(text.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
-            list.push(item);
+    fn blank(&mut self) {
+        while matches!(self.peek(), b' ' | b'\n' | b'\r' | b'\t') {
+            self.at += 1;
         }
-        Ok(Json::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Json, A::Error> {
-        let mut map = Vec::new();
-        while let Some(field) = fields.next_entry()? {
-            map.push(field);
+    fn value(&mut self, depth: usize) -> Read<Json> {
+        if depth == 0 {
+            return Err("no more than 128 levels");
         }
-        Ok(Json::Map(map))
+        self.blank();
+        match self.peek() {
+            b'"' => self.quoted().map(Json::Text),
+            b'[' => self.list(depth - 1),
+            b'{' => self.map(depth - 1),
+            b'-' | b'0'..=b'9' => self.number(),
+            _ => {
+                let words = [("null", Json::Null), ("true", Json::Flag(true)), ("false", Json::Flag(false))];
+                let rest = &self.text[self.at..];
+                let (word, value) = words.into_iter().find(|(word, _)| rest.starts_with(word)).ok_or("a value")?;
+                self.at += word.len();
+                Ok(value)
+            }
+        }
+    }
+
+    fn list(&mut self, depth: usize) -> Read<Json> {
+        let mut items = Vec::new();
+        self.at += 1;
+        self.blank();
+        if self.take(b']') {
+            return Ok(Json::List(items));
+        }
+        loop {
+            items.push(self.value(depth)?);
+            self.blank();
+            if self.take(b']') {
+                return Ok(Json::List(items));
+            }
+            if !self.take(b',') {
+                return Err("`,` or `]`");
+            }
+        }
+    }
+
+    fn map(&mut self, depth: usize) -> Read<Json> {
+        let mut fields = Vec::new();
+        self.at += 1;
+        self.blank();
+        if self.take(b'}') {
+            return Ok(Json::Map(fields));
+        }
+        loop {
+            self.blank();
+            let name = self.quoted()?;
+            self.blank();
+            if !self.take(b':') {
+                return Err("`:`");
+            }
+            fields.push((name, self.value(depth)?));
+            self.blank();
+            if self.take(b'}') {
+                return Ok(Json::Map(fields));
+            }
+            if !self.take(b',') {
+                return Err("`,` or `}`");
+            }
+        }
+    }
+
+    fn quoted(&mut self) -> Read<String> {
+        if !self.take(b'"') {
+            return Err("a name in quotes");
+        }
+        let mut out = String::new();
+        loop {
+            let start = self.at;
+            while !matches!(self.peek(), b'"' | b'\\' | 0..0x20) {
+                self.at += 1;
+            }
+            out.push_str(&self.text[start..self.at]);
+            if self.take(b'"') {
+                return Ok(out);
+            }
+            if !self.take(b'\\') {
+                return Err("the end of the text, and control characters as escapes");
+            }
+            out.push(self.escaped()?);
+        }
+    }
+
+    fn escaped(&mut self) -> Read<char> {
+        let found = match self.peek() {
+            byte @ (b'"' | b'\\' | b'/') => char::from(byte),
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                self.at += 1;
+                return self.unicode();
+            }
+            _ => return Err("an escape"),
+        };
+        self.at += 1;
+        Ok(found)
+    }
+
+    /// What follows `\u`. Half of a pair alone is no character: it becomes U+FFFD.
+    fn unicode(&mut self) -> Read<char> {
+        let first = self.hex()?;
+        let mut code = first;
+        if (0xD800..0xDC00).contains(&first) && self.text[self.at..].starts_with("\\u") {
+            let before = self.at;
+            self.at += 2;
+            match self.hex()? {
+                second @ 0xDC00..0xE000 => code = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00),
+                // It stands for itself.
+                _ => self.at = before,
+            }
+        }
+        Ok(char::from_u32(code).unwrap_or('\u{FFFD}'))
+    }
+
+    fn hex(&mut self) -> Read<u32> {
+        let mut code = 0;
+        for _ in 0..4 {
+            code = code * 16 + char::from(self.peek()).to_digit(16).ok_or("four hex digits")?;
+            self.at += 1;
+        }
+        Ok(code)
+    }
+
+    fn number(&mut self) -> Read<Json> {
+        let negative = self.take(b'-');
+        let mut found = number::Parts::default();
+        let leading_zero = self.peek() == b'0';
+        let whole = self.digits(|digit| found.whole(digit))?;
+        if leading_zero && whole > 1 {
+            return Err("no digit after a leading zero");
+        }
+        let mut is_whole = !negative;
+        if self.take(b'.') {
+            is_whole = false;
+            self.digits(|digit| found.fraction(digit))?;
+        }
+        if self.take(b'e') || self.take(b'E') {
+            is_whole = false;
+            let down = self.take(b'-');
+            if !down {
+                self.take(b'+');
+            }
+            let mut exponent: i32 = 0;
+            self.digits(|digit| exponent = exponent.saturating_mul(10).saturating_add(i32::from(digit)))?;
+            found.shift(if down { -exponent } else { exponent });
+        }
+        found.value(negative, is_whole).ok_or("a number below 1e308")
+    }
+
+    /// One digit or more; how many.
+    fn digits(&mut self, mut each: impl FnMut(u8)) -> Read<usize> {
+        let start = self.at;
+        while self.peek().is_ascii_digit() {
+            each(self.peek() - b'0');
+            self.at += 1;
+        }
+        if self.at == start { Err("a digit") } else { Ok(self.at - start) }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Json;
+    use super::*;
 
     #[test]
     fn numbers_and_shapes() {
@@ -76,6 +226,10 @@ mod tests {
             ("-3", Json::Number(-3.0)),
             ("1.0", Json::Number(1.0)),
             ("25E-2", Json::Number(0.25)),
+            ("1e22", Json::Number(1e22)),
+            ("1e-400", Json::Number(0.0)),
+            ("0.1", Json::Number(0.1)),
+            ("123456789012345678901234567890", Json::Number(1.234_567_890_123_456_8e29)),
         ];
         for (text, expected) in cases {
             assert_eq!(Json::parse(text).unwrap(), expected, "{text}");
@@ -85,5 +239,38 @@ mod tests {
         assert_eq!(read.find("c/3"), None);
         assert_eq!(read.get("a").and_then(Json::as_list), Some(&[][..]));
         assert!(Json::parse(&"[".repeat(1_000_000)).is_err(), "depth is bounded");
+        assert!(Json::parse(&("[".repeat(127) + &"]".repeat(127))).is_ok());
+    }
+
+    #[test]
+    fn escapes() {
+        let read = |text: &str| Json::parse(text).map(|json| json.as_str().unwrap_or("?").to_owned());
+        assert_eq!(read(r#""a\"\\\/\b\f\n\r\t\u00e9é""#).unwrap(), "a\"\\/\u{8}\u{c}\n\r\téé");
+        assert_eq!(read(r#""\ud83d\ude00 \uD83D \ude00 \ud83d\u0041""#).unwrap(), "😀 \u{FFFD} \u{FFFD} \u{FFFD}A");
+    }
+
+    #[test]
+    fn what_is_not_json_says_where() {
+        let cases = [
+            ("", "expected a value at line 1 column 1"),
+            ("[1,]", "expected a value at line 1 column 4"),
+            ("[1", "expected `,` or `]` at line 1 column 3"),
+            ("{\n \"a\" 1}", "expected `:` at line 2 column 6"),
+            ("{1}", "expected a name in quotes at line 1 column 2"),
+            ("{\"a\":1;}", "expected `,` or `}` at line 1 column 7"),
+            ("1 2", "expected the end at line 1 column 3"),
+            ("01", "expected no digit after a leading zero at line 1 column 3"),
+            ("-", "expected a digit at line 1 column 2"),
+            ("1.", "expected a digit at line 1 column 3"),
+            ("1e", "expected a digit at line 1 column 3"),
+            ("1e999", "expected a number below 1e308 at line 1 column 6"),
+            ("nul", "expected a value at line 1 column 1"),
+            ("\"a", "expected the end of the text, and control characters as escapes at line 1 column 3"),
+            ("\"\\x\"", "expected an escape at line 1 column 3"),
+            ("\"\\u12g4\"", "expected four hex digits at line 1 column 6"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Json::parse(text).unwrap_err().to_string(), expected, "{text}");
+        }
     }
 }

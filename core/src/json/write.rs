@@ -1,8 +1,8 @@
 //! The writer: straight into text, field after field, in the order that is asked for.
 
-use std::fmt::Write;
-
-use super::Json;
+use super::{Json, number};
+use crate::span::decimal;
+use crate::text::Say;
 
 /// An object as text.
 pub(crate) fn object(fill: impl FnOnce(&mut Fields<'_>)) -> String {
@@ -87,13 +87,9 @@ impl Fields<'_> {
         let value = value.into();
         let out = self.name(name);
         let Some(value) = value else { return out.push_str("null") };
-        let scale = 10u64.pow(places);
-        digits(value / scale, out);
-        out.push('.');
-        // The digit in front keeps the zeros that follow it; it is cut off again.
-        let fraction = (scale + value % scale).to_string();
-        let shown = fraction[1..].trim_end_matches('0');
-        out.push_str(if shown.is_empty() { "0" } else { shown });
+        let one = 10u64.pow(places);
+        decimal(value, one, out);
+        out.push_str(if value % one == 0 { ".0" } else { "" });
     }
 
     /// An object.
@@ -161,7 +157,7 @@ pub(super) fn shown(value: &Json, out: &mut String) {
         Json::Null => out.push_str("null"),
         Json::Flag(flag) => out.push_str(if *flag { "true" } else { "false" }),
         Json::Whole(number) => digits(*number, out),
-        Json::Number(number) => out.push_str(&number.to_string()),
+        Json::Number(number) => out.push_str(&number::shown(*number)),
         Json::Text(text) => quoted(text, out),
         Json::List(items) => {
             out.push('[');
@@ -185,13 +181,33 @@ pub(super) fn shown(value: &Json, out: &mut String) {
 }
 
 fn quoted(text: &str, out: &mut String) {
-    // Text always has a form in JSON.
-    out.push_str(&serde_json::to_string(text).unwrap_or_default());
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.push('"');
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+        out.push_str(&rest[..at]);
+        out.push('\\');
+        match rest.as_bytes()[at] {
+            8 => out.push('b'),
+            9 => out.push('t'),
+            10 => out.push('n'),
+            12 => out.push('f'),
+            13 => out.push('r'),
+            control @ 0..0x20 => {
+                out.push_str("u00");
+                out.push(char::from(HEX[usize::from(control / 16)]));
+                out.push(char::from(HEX[usize::from(control % 16)]));
+            }
+            itself => out.push(char::from(itself)),
+        }
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
+    out.push('"');
 }
 
 fn digits(number: u64, out: &mut String) {
-    // A string takes whatever is written to it.
-    let _ = write!(out, "{number}");
+    number.say(out);
 }
 
 #[cfg(test)]

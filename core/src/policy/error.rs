@@ -1,5 +1,7 @@
 //! Why a policy was refused: which field, which value, and what is allowed there.
 
+use crate::text::said;
+
 /// An invalid policy. Nothing was built.
 ///
 /// ```
@@ -8,7 +10,7 @@
 /// assert_eq!(error.to_string(), "max_attempts: 0 is not allowed; it takes a whole number from 1 to 10000");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {value} is not allowed; it takes {allowed}")]
+#[error("{}", self.text())]
 pub struct ConfigError {
     /// The path of the field, such as `targets[1].id`; `policy` for the whole.
     pub field: String,
@@ -16,4 +18,10 @@ pub struct ConfigError {
     pub value: String,
     /// What is allowed there.
     pub allowed: String,
+}
+
+impl ConfigError {
+    pub(crate) fn text(&self) -> String {
+        said![self.field, ": ", self.value, " is not allowed; it takes ", self.allowed]
+    }
 }

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use crate::Span;
 use crate::failure::Kind;
+use crate::text::{joined, said};
 
 /// Validated, immutable configuration. Cloning shares it.
 ///
@@ -85,8 +86,8 @@ impl Policy {
             Some((_, json)) => Policy::from_json(json),
             None => Err(ConfigError {
                 field: "preset".into(),
-                value: Input::Text(name.into()).to_string(),
-                allowed: format!("one of {}", Policy::preset_names().collect::<Vec<_>>().join(", ")),
+                value: Input::Text(name.into()).text(),
+                allowed: said!["one of ", joined(Policy::preset_names(), ", ")],
             }),
         }
     }
@@ -151,7 +152,7 @@ impl Policy {
 pub(crate) fn parsed(text: &str) -> Result<Input, ConfigError> {
     Input::parse(text).map_err(|error| ConfigError {
         field: "policy".into(),
-        value: Input::Text(text.into()).to_string(),
-        allowed: format!("JSON ({error})"),
+        value: Input::Text(text.into()).text(),
+        allowed: said!["JSON (", error.0, ")"],
     })
 }

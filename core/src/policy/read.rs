@@ -9,7 +9,8 @@ use super::fields::{Fields, Nested, SideEffects, Stream, StreamMode, Target};
 use crate::Span;
 use crate::failure::{Category, Kind, Rule, When};
 use crate::json::Json;
-use crate::json::at::{At, Object, Read};
+use crate::json::at::{self, At, Object, Read};
+use crate::text::said;
 
 /// More attempts than this on one target is no retrying any more.
 const MOST_ATTEMPTS: u32 = 10_000;
@@ -47,30 +48,36 @@ const FIELDS: &[&str] = &[
 
 /// The fields of `start`, with what was written over them. `unit` is what a bare number means as a duration.
 pub(super) fn fields(start: &Fields, written: &Json, unit: Option<Span>) -> Read<Fields> {
-    let root = At::root("policy", written, unit);
-    let object = root.object(FIELDS)?;
-    let mut f = start.clone();
-    bounds(object, &mut f)?;
-    waits::waits(object, &mut f)?;
-    object.set("retry_on", &mut f.retry_on, |at| at.kinds(may_retry))?;
-    object.set("fallback_on", &mut f.fallback_on, |at| at.kinds(may_fall_back))?;
+    at::read("policy", written, unit, |at| {
+        let mut f = start.clone();
+        fill(at.object(FIELDS), &mut f);
+        f
+    })
+}
+
+fn fill(object: Object<'_>, f: &mut Fields) {
+    bounds(object, f);
+    waits::waits(object, f);
+    object.set("retry_on", &mut f.retry_on, |at| at.kinds(may_retry));
+    object.set("fallback_on", &mut f.fallback_on, |at| at.kinds(may_fall_back));
     if let Some(at) = object.get("kinds") {
-        f.kinds = waits::kinds(&at, &f)?;
+        f.kinds = waits::kinds(&at, f);
     }
-    object.set("rules", &mut f.rules, |at| at.list(0, 1_000)?.map(|at| rule(&at)).collect())?;
+    object.set("rules", &mut f.rules, |at| at.list(0, 1_000).map(|at| rule(&at)).collect());
     object.set("side_effects", &mut f.side_effects, |at| {
         at.choice(&[("idempotent", SideEffects::Idempotent), ("unsafe", SideEffects::Unsafe)])
-    })?;
+    });
     object.set("nested", &mut f.nested, |at| {
         at.choice(&[("bounded", Nested::Bounded), ("independent", Nested::Independent), ("refuse", Nested::Refuse)])
-    })?;
-    object.set("requires_human_fallback", &mut f.requires_human_fallback, At::flag)?;
-    object.set("priority", &mut f.priority, |at| at.count32(0, 1_000))?;
-    object.set("targets", &mut f.targets, targets)?;
-    guards::guards(object, &mut f)?;
-    object.set("stream", &mut f.stream, |at| stream(at, start.stream))?;
-    whole(object, &f)?;
-    Ok(f)
+    });
+    object.set("requires_human_fallback", &mut f.requires_human_fallback, At::flag);
+    object.set("priority", &mut f.priority, |at| at.count32(0, 1_000));
+    object.set("targets", &mut f.targets, targets);
+    guards::guards(object, f);
+    if let Some(at) = object.get("stream") {
+        stream(&at, &mut f.stream);
+    }
+    whole(object, f);
 }
 
 /// What no `retry_on` may name: nothing the caller decided, and nothing that repeating cannot change.
@@ -87,62 +94,61 @@ fn not_control(kind: Kind) -> bool {
     kind.category() != Category::Control
 }
 
-/// The bounds in number and time.
-fn bounds(object: Object<'_>, f: &mut Fields) -> Read<()> {
-    let attempts = |at: &At<'_>| at.count32(1, MOST_ATTEMPTS);
-    let timeout = |at: &At<'_>| at.unless_null(At::positive_span);
-    object.set("max_attempts", &mut f.max_attempts, attempts)?;
-    object.set("max_attempts_total", &mut f.max_attempts_total, |at| at.unless_null(attempts))?;
-    object.set("connect_timeout", &mut f.connect_timeout, timeout)?;
-    object.set("attempt_timeout", &mut f.attempt_timeout, timeout)?;
-    object.set("total_timeout", &mut f.total_timeout, At::positive_span)?;
-    object.set("min_attempt_time", &mut f.min_attempt_time, At::span)?;
-    object.set("max_total_wait", &mut f.max_total_wait, |at| at.unless_null(At::span))
+fn attempts(at: &At<'_>) -> u32 {
+    at.count32(1, MOST_ATTEMPTS)
 }
 
-fn rule(at: &At<'_>) -> Read<Rule> {
-    let object = at.object(&["when", "kind"])?;
+/// The bounds in number and time.
+fn bounds(object: Object<'_>, f: &mut Fields) {
+    object.set("max_attempts", &mut f.max_attempts, attempts);
+    object.unset("max_attempts_total", &mut f.max_attempts_total, attempts);
+    object.unset("connect_timeout", &mut f.connect_timeout, At::positive_span);
+    object.unset("attempt_timeout", &mut f.attempt_timeout, At::positive_span);
+    object.set("total_timeout", &mut f.total_timeout, At::positive_span);
+    object.set("min_attempt_time", &mut f.min_attempt_time, At::span);
+    object.unset("max_total_wait", &mut f.max_total_wait, At::span);
+}
+
+fn rule(at: &At<'_>) -> Rule {
+    let object = at.object(&["when", "kind"]);
     let when = object.need("when", |at| {
-        let object = at.object(&["error", "status", "code", "type", "message"])?;
-        let status = object.read("status", |at| at.count32(100, 599))?;
+        let object = at.object(&["error", "status", "code", "type", "message"]);
         let when = When {
-            error: object.read("error", At::text)?,
-            status: status.and_then(|s| u16::try_from(s).ok()),
-            code: object.read("code", At::text)?,
-            error_type: object.read("type", At::text)?,
-            message: object.read("message", At::text)?,
+            error: object.read("error", At::text),
+            status: object.read("status", |at| u16::try_from(at.count(100, 599)).unwrap_or_default()),
+            code: object.read("code", At::text),
+            error_type: object.read("type", At::text),
+            message: object.read("message", At::text),
         };
         if when == When::default() {
-            return Err(at.refuse("at least one of error, status, code, type, message"));
+            return at.refuse("at least one of error, status, code, type, message");
         }
-        Ok(when)
-    })?;
-    Ok(Rule { when, kind: object.need("kind", |at| at.kind(|_| true))? })
+        when
+    });
+    Rule { when, kind: object.need("kind", |at| at.kind(|_| true)) }
 }
 
-fn targets(at: &At<'_>) -> Read<Vec<Target>> {
+fn targets(at: &At<'_>) -> Vec<Target> {
     let mut out: Vec<Target> = Vec::new();
-    for at in at.list(1, MOST_TARGETS)? {
-        let object = at.object(&["id", "account", "upstream", "max_attempts", "attempt_timeout"])?;
-        let id = object.need("id", At::text)?;
+    for at in at.list(1, MOST_TARGETS) {
+        let object = at.object(&["id", "account", "upstream", "max_attempts", "attempt_timeout"]);
+        let id = object.need("id", At::text);
         if out.iter().any(|t| t.id == id) {
-            return Err(object.refuse("id", &Json::Null, "an id that no other target has"));
+            object.refuse::<()>("id", &Json::Null, "an id that no other target has");
         }
         out.push(Target {
             id,
-            account: object.maybe("account", At::text)?,
-            upstream: object.maybe("upstream", At::text)?,
-            max_attempts: object.read("max_attempts", |at| at.count32(1, MOST_ATTEMPTS))?,
-            attempt_timeout: object.maybe("attempt_timeout", At::positive_span)?,
+            account: object.maybe("account", At::text),
+            upstream: object.maybe("upstream", At::text),
+            max_attempts: object.read("max_attempts", attempts),
+            attempt_timeout: object.maybe("attempt_timeout", At::positive_span),
         });
     }
-    Ok(out)
+    out
 }
 
-fn stream(at: &At<'_>, from: Stream) -> Read<Stream> {
-    let object = at.object(&["mode", "first_item_timeout", "idle_timeout", "silence_timeout"])?;
-    let timeout = |at: &At<'_>| at.unless_null(At::positive_span);
-    let mut out = from;
+fn stream(at: &At<'_>, out: &mut Stream) {
+    let object = at.object(&["mode", "first_item_timeout", "idle_timeout", "silence_timeout"]);
     object.set("mode", &mut out.mode, |at| {
         at.choice(&[
             ("before_first_item", StreamMode::BeforeFirstItem),
@@ -150,25 +156,23 @@ fn stream(at: &At<'_>, from: Stream) -> Read<Stream> {
             ("restart", StreamMode::Restart),
             ("resume", StreamMode::Resume),
         ])
-    })?;
-    object.set("first_item_timeout", &mut out.first_item_timeout, timeout)?;
-    object.set("idle_timeout", &mut out.idle_timeout, timeout)?;
-    object.set("silence_timeout", &mut out.silence_timeout, timeout)?;
-    Ok(out)
+    });
+    object.unset("first_item_timeout", &mut out.first_item_timeout, At::positive_span);
+    object.unset("idle_timeout", &mut out.idle_timeout, At::positive_span);
+    object.unset("silence_timeout", &mut out.silence_timeout, At::positive_span);
 }
 
 /// What only holds for the whole.
-fn whole(object: Object<'_>, f: &Fields) -> Read<()> {
+fn whole(object: Object<'_>, f: &Fields) {
     if f.total_timeout < f.min_attempt_time {
-        let value = Json::Text(f.total_timeout.to_string());
-        let allowed = format!("at least min_attempt_time, {}", f.min_attempt_time);
-        return Err(object.refuse("total_timeout", &value, &allowed));
+        let value = Json::Text(said![f.total_timeout]);
+        let allowed = said!["at least min_attempt_time, ", f.min_attempt_time];
+        object.refuse::<()>("total_timeout", &value, &allowed);
     }
     if let (Some(hedge), SideEffects::Unsafe) = (f.hedge, f.side_effects) {
-        let value = Json::Map(vec![("after".into(), Json::Text(hedge.after.to_string()))]);
+        let value = Json::Map(vec![("after".into(), Json::Text(said![hedge.after]))]);
         let allowed = "nothing beside side_effects \"unsafe\": a hedge repeats a request that may be executing; \
                        leave hedge out";
-        return Err(object.refuse("hedge", &value, allowed));
+        object.refuse::<()>("hedge", &value, allowed);
     }
-    Ok(())
 }

@@ -7,7 +7,8 @@ use super::error::ConfigError;
 use super::fields::{Fields, Target};
 use crate::Span;
 use crate::json::Json;
-use crate::json::at::{At, Read};
+use crate::json::at::{self, At, Read};
+use crate::text::{joined, said};
 
 /// One manifest: its skill's id, and where it stands.
 struct Manifest<'a> {
@@ -17,56 +18,64 @@ struct Manifest<'a> {
 
 /// The fields of the policy for this skill.
 pub(super) fn fields(id: &str, manifests: &Json, unit: Option<Span>) -> Read<Fields> {
-    let root = At::root("policy", manifests, unit);
-    let all = manifests_of(&root)?;
-    let Some(own) = named(&all, id) else {
-        let value = Json::Text(id.into()).to_string();
-        return Err(Box::new(ConfigError { field: "skill".into(), value, allowed: known(&all) }));
-    };
-    let mut fields = Fields { targets: vec![target(own)?], ..Fields::default() };
+    let chain = at::read("policy", manifests, unit, |root| {
+        let all = manifests_of(root);
+        named(&all, id).map(|own| chain(own, &all)).ok_or_else(|| known(&all))
+    })?;
+    chain.map_err(|allowed| {
+        let value = Json::Text(id.into()).text();
+        Box::new(ConfigError { field: "skill".into(), value, allowed })
+    })
+}
+
+fn chain(own: &Manifest<'_>, all: &[Manifest<'_>]) -> Fields {
+    let mut fields = Fields { targets: vec![target(own)], ..Fields::default() };
     if let Some(at) = own.field("priority") {
-        fields.priority = at.count32(0, 1_000)?;
+        fields.priority = at.count32(0, 1_000);
     }
     if let Some(at) = own.field("requires_human_fallback") {
-        fields.requires_human_fallback = at.flag()?;
+        fields.requires_human_fallback = at.flag();
     }
     if let Some(at) = own.field("fallback_skill_id") {
-        let fallback = at.text()?;
-        let manifest = named(&all, &fallback).ok_or_else(|| at.refuse_owned(known(&all)))?;
-        if fallback == id {
-            return Err(at.refuse("another skill than itself"));
+        let fallback = at.text();
+        match named(all, &fallback) {
+            None => at.refuse(&known(all)),
+            Some(_) if fallback == own.id => at.refuse("another skill than itself"),
+            Some(manifest) => fields.targets.push(target(manifest)),
         }
-        fields.targets.push(target(manifest)?);
     }
-    Ok(fields)
+    fields
 }
 
-fn manifests_of<'a>(root: &'a At<'a>) -> Read<Vec<Manifest<'a>>> {
+fn manifests_of<'a>(root: &'a At<'a>) -> Vec<Manifest<'a>> {
     let mut all: Vec<Manifest<'a>> = Vec::new();
-    if let Ok(entries) = root.entries() {
-        for (id, at) in entries {
-            drop(at.entries()?);
-            all.push(Manifest { id: id.to_owned(), at });
-        }
-        return Ok(all);
+    if root.value.as_map().is_some() {
+        return root.entries().map(|(id, at)| Manifest::of(id.to_owned(), at)).collect();
     }
-    for at in root.list(1, 10_000)? {
-        drop(at.entries()?);
-        let id = at.get("skill_id").ok_or_else(|| at.refuse("a manifest that names its skill in skill_id"))?.text()?;
+    for at in root.list(1, 10_000) {
+        let id = match at.get("skill_id") {
+            Some(at) => at.text(),
+            None => at.refuse("a manifest that names its skill in skill_id"),
+        };
         if all.iter().any(|m| m.id == id) {
-            return Err(at.refuse("one manifest for each skill_id"));
+            at.refuse::<()>("one manifest for each skill_id");
         }
-        all.push(Manifest { id, at });
+        all.push(Manifest::of(id, at));
     }
-    Ok(all)
+    all
 }
 
-fn target(manifest: &Manifest<'_>) -> Read<Target> {
-    let timeout = manifest.field("timeout_per_call").map(|at| at.positive_span()).transpose()?;
-    Ok(Target { attempt_timeout: timeout, ..Target::named(&manifest.id) })
+fn target(manifest: &Manifest<'_>) -> Target {
+    let timeout = manifest.field("timeout_per_call").map(|at| at.positive_span());
+    Target { attempt_timeout: timeout, ..Target::named(&manifest.id) }
 }
 
-impl Manifest<'_> {
+impl<'a> Manifest<'a> {
+    fn of(id: String, at: At<'a>) -> Manifest<'a> {
+        drop(at.entries());
+        Manifest { id, at }
+    }
+
     /// The field where it is given and not null.
     fn field(&self, name: &'static str) -> Option<At<'_>> {
         self.at.get(name).filter(|at| !at.is_null())
@@ -78,6 +87,5 @@ fn named<'m, 'a>(all: &'m [Manifest<'a>], id: &str) -> Option<&'m Manifest<'a>> 
 }
 
 fn known(all: &[Manifest<'_>]) -> String {
-    let ids: Vec<_> = all.iter().map(|m| m.id.as_str()).take(50).collect();
-    format!("a skill that has a manifest: {}", ids.join(", "))
+    said!["a skill that has a manifest: ", joined(all.iter().map(|m| m.id.as_str()).take(50), ", ")]
 }

@@ -7,6 +7,7 @@ use crate::backoff::Curve;
 use crate::failure::{KindSet, Rule};
 use crate::jitter::Jitter;
 use crate::json::{self, Fields as Out};
+use crate::text::said;
 use crate::{Span, failure};
 
 /// The policy as JSON.
@@ -81,7 +82,7 @@ fn guards(out: &mut Out<'_>, f: &Fields) {
 }
 
 fn span(out: &mut Out<'_>, name: &str, span: Span) {
-    out.text(name, span.to_string().as_str());
+    out.text(name, said![span].as_str());
 }
 
 fn maybe_span(out: &mut Out<'_>, name: &str, value: Option<Span>) {
@@ -112,17 +113,10 @@ fn kinds(out: &mut Out<'_>, name: &str, set: KindSet) {
 
 fn backoff(out: &mut Out<'_>, b: &Backoff) {
     out.object("backoff", |out| {
-        let kind = match &b.curve {
-            Curve::Constant => "constant",
-            Curve::Linear => "linear",
-            Curve::Exponential(_) => "exponential",
-            Curve::Decorrelated => "decorrelated",
-            Curve::Schedule(_) => "schedule",
-        };
-        out.text("kind", kind);
+        out.text("kind", b.curve.name());
         match &b.curve {
             Curve::Schedule(delays) => {
-                out.list("delays", |out| delays.iter().for_each(|d| out.text(d.to_string().as_str())));
+                out.list("delays", |out| delays.iter().for_each(|d| out.text(said![d].as_str())));
             }
             _ => span(out, "base", b.base),
         }
@@ -135,14 +129,10 @@ fn backoff(out: &mut Out<'_>, b: &Backoff) {
 
 /// Nothing beside decorrelated, which draws by itself.
 fn jitter(out: &mut Out<'_>, j: Jitter, beside: &Backoff) {
-    let (kind, r) = match j {
-        _ if beside.curve == Curve::Decorrelated => return,
-        Jitter::None => ("none", None),
-        Jitter::Full => ("full", None),
-        Jitter::LowerBounded(r) => ("lower_bounded", Some(r)),
-        Jitter::Proportional(r) => ("proportional", Some(r)),
-        Jitter::Additive(r) => ("additive", Some(r)),
-    };
+    if beside.curve == Curve::Decorrelated {
+        return;
+    }
+    let (kind, r) = j.parts();
     out.object("jitter", |out| {
         out.text("kind", kind);
         if let Some(r) = r {

@@ -39,7 +39,7 @@ mod secrets;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::text::{is_letter, is_word};
+use crate::text::{is_letter, is_word, joined, said};
 
 /// Which sets of data are masked. All of them, by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,8 +47,14 @@ pub struct Masks(u8);
 
 /// A name that is none of the sets that can be switched off.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no mask is called \"{0}\"; the masks are {names}", names = Masks::NAMES.join(", "))]
+#[error("{}", self.text())]
 pub struct UnknownMask(pub String);
+
+impl UnknownMask {
+    pub(crate) fn text(&self) -> String {
+        said!["no mask is called \"", self.0, "\"; the masks are ", joined(Masks::NAMES, ", ")]
+    }
+}
 
 impl Masks {
     /// What the sets are called, in the order in which they decide.

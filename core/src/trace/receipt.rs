@@ -6,7 +6,7 @@ use super::mask::{Masks, mask};
 use crate::action::StopReason;
 use crate::failure::{Failure, Kind};
 use crate::guard::{RefusedBy, Usage};
-use crate::json::at::{At, Read};
+use crate::json::form::{Form, Record};
 use crate::json::{self, Fields};
 use crate::{Policy, Span};
 
@@ -28,29 +28,6 @@ pub struct Ids {
 }
 
 impl Ids {
-    pub(crate) fn read(at: &At<'_>) -> Read<Ids> {
-        let fields =
-            at.object(&["trace_id", "idempotency_key", "scene", "prompt_version", "outer_trace_id", "client"])?;
-        let text = |name| fields.maybe(name, At::words);
-        Ok(Ids {
-            trace_id: text("trace_id")?.unwrap_or_default(),
-            idempotency_key: text("idempotency_key")?,
-            scene: text("scene")?,
-            prompt_version: text("prompt_version")?,
-            outer_trace_id: text("outer_trace_id")?,
-            client: text("client")?,
-        })
-    }
-
-    pub(crate) fn write(&self, out: &mut Fields<'_>) {
-        out.text("trace_id", self.trace_id.as_str());
-        out.text("idempotency_key", self.idempotency_key.as_deref());
-        out.text("scene", self.scene.as_deref());
-        out.text("prompt_version", self.prompt_version.as_deref());
-        out.text("outer_trace_id", self.outer_trace_id.as_deref());
-        self.write_client(out);
-    }
-
     /// Only where there is one: most calls are not made through a wrapped client.
     fn write_client(&self, out: &mut Fields<'_>) {
         if let Some(client) = self.client.as_deref() {
@@ -72,6 +49,19 @@ impl Ids {
         out.number("output_tokens", used.and_then(|u| u.output_tokens));
         out.decimal("cost", used.and_then(|u| u.cost_nanos), 9);
         out.text("currency", used.and_then(|u| u.currency.as_deref()));
+    }
+}
+
+impl Record for Ids {
+    fn fields(&mut self, form: &mut Form<'_, '_>) {
+        form.field("trace_id", &mut self.trace_id);
+        form.field("idempotency_key", &mut self.idempotency_key);
+        form.field("scene", &mut self.scene);
+        form.field("prompt_version", &mut self.prompt_version);
+        form.field("outer_trace_id", &mut self.outer_trace_id);
+        if self.client.is_some() || !form.writes() {
+            form.field("client", &mut self.client);
+        }
     }
 }
 
@@ -108,11 +98,8 @@ impl Decision {
     }
 
     pub(crate) fn from_name(name: &str) -> Option<Decision> {
-        let (ends, others) = (
-            [Decision::Done, Decision::Stop],
-            [Decision::Retry, Decision::Fallback, Decision::Pending, Decision::Superseded],
-        );
-        ends.into_iter().chain(others).find(|d| d.name() == name)
+        use Decision::{Done, Fallback, Pending, Retry, Stop, Superseded};
+        [Done, Retry, Fallback, Stop, Pending, Superseded].into_iter().find(|d| d.name() == name)
     }
 }
 

@@ -1,8 +1,8 @@
 //! A trace for people: a line for each receipt, with its span of time drawn to scale.
 
-use std::fmt::Write;
-
 use crate::json::Json;
+use crate::span::decimal;
+use crate::text::said;
 
 /// How many characters the whole call is wide.
 const WIDTH: u64 = 40;
@@ -30,33 +30,51 @@ pub fn timeline<L: AsRef<str>>(trace_id: &str, lines: impl IntoIterator<Item = L
     let until = |r: &Json| number(r, "started_ms") + number(r, "latency_ms") + waited(r);
     let seen = receipts.clone().map(until).max().unwrap_or(0);
     let total = ended.map_or(seen, |end| number(end, "elapsed_ms")).max(1);
-    let mut out = format!("trace {trace_id}");
+    let mut out = said!["trace ", trace_id];
     receipts.for_each(|receipt| line(&mut out, receipt, total));
     if let Some(end) = ended {
-        let why = text(end, "reason").map(|reason| format!(" ({reason})")).unwrap_or_default();
-        let (outcome, attempts) = (text(end, "outcome").unwrap_or("?"), number(end, "attempts"));
-        // A string takes whatever is written to it.
-        let _ = write!(out, "\n end {outcome}{why}: {attempts} attempts, {}", seconds(number(end, "elapsed_ms")));
+        out.push_str(&said!["\n end ", text(end, "outcome").unwrap_or("?")]);
+        if let Some(reason) = text(end, "reason") {
+            out.push_str(&said![" (", reason, ")"]);
+        }
+        let elapsed = seconds(number(end, "elapsed_ms"));
+        out.push_str(&said![": ", number(end, "attempts"), " attempts, ", elapsed]);
     }
     out
 }
 
 fn line(out: &mut String, r: &Json, total: u64) {
-    let cells = |ms: u64| usize::try_from(ms.saturating_mul(WIDTH) / total).unwrap_or(0).min(41);
-    let bar = [
-        " ".repeat(cells(number(r, "started_ms"))),
-        "█".repeat(cells(number(r, "latency_ms")).max(1)),
-        "·".repeat(cells(waited(r))),
-    ];
-    let bar: String = bar.concat().chars().take(41).collect();
-    let name = r.get("attempt").and_then(Json::as_u64).map_or("--".to_owned(), |n| format!("#{n}"));
-    let target: String = text(r, "target").unwrap_or("?").chars().take(10).collect();
+    let name = r.get("attempt").and_then(Json::as_u64).map_or("--".to_owned(), |n| said!["#", n]);
     let (kind, reason) = (text(r, "kind"), text(r, "reason"));
     let what = kind.or(text(r, "outcome")).unwrap_or("?");
     let decision = text(r, "decision").unwrap_or("?");
-    let after = r.get("delay_ms").and_then(Json::as_u64).map(|ms| format!(" in {}", seconds(ms))).unwrap_or_default();
-    let why = reason.filter(|_| reason != kind).map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let _ = write!(out, "\n{name:>4} {target:<10} |{bar:<41}| {what} -> {decision}{after}{why}");
+    out.push('\n');
+    out.push_str(&" ".repeat(4_usize.saturating_sub(name.len())));
+    out.push_str(&said![name, " "]);
+    out.extend(text(r, "target").unwrap_or("?").chars().chain(std::iter::repeat(' ')).take(10));
+    out.push_str(" |");
+    bar(out, r, total);
+    out.push_str(&said!["| ", what, " -> ", decision]);
+    if let Some(ms) = r.get("delay_ms").and_then(Json::as_u64) {
+        out.push_str(&said![" in ", seconds(ms)]);
+    }
+    if let Some(reason) = reason.filter(|_| reason != kind) {
+        out.push_str(&said![" (", reason, ")"]);
+    }
+}
+
+/// When the attempt began, how long it took, how long was waited then.
+fn bar(out: &mut String, r: &Json, total: u64) {
+    let cells = |ms: u64| ms.saturating_mul(WIDTH) / total;
+    let begun = cells(number(r, "started_ms"));
+    let ended = begun.saturating_add(cells(number(r, "latency_ms")).max(1));
+    let over = ended.saturating_add(cells(waited(r)));
+    out.extend((0..=WIDTH).map(|cell| match cell {
+        _ if cell < begun => ' ',
+        _ if cell < ended => '█',
+        _ if cell < over => '·',
+        _ => ' ',
+    }));
 }
 
 /// The wait that follows a receipt, in ms.
@@ -74,8 +92,10 @@ fn number(record: &Json, name: &str) -> u64 {
 
 /// `0.25 s`, `12 s`.
 fn seconds(ms: u64) -> String {
-    let exact = format!("{}.{:03}", ms / 1000, ms % 1000);
-    format!("{} s", exact.trim_end_matches('0').trim_end_matches('.'))
+    let mut out = String::new();
+    decimal(ms, 1000, &mut out);
+    out.push_str(" s");
+    out
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{Refused, moment, read, seed_of, surface};
 use crate::guard::{self, Answer, Grant, Guards, Run, Settle};
-use crate::json::at::{At, Read};
+use crate::json::at::At;
 use crate::trace::{Ids, Masks};
 use crate::{Action, Call, Category, KindSet, Outcome, Policy, Restore, Span, Step};
 
@@ -36,6 +36,7 @@ pub struct Machine {
 }
 
 /// Options of a new call.
+#[derive(Default)]
 struct Options {
     ids: Option<Ids>,
     ends_by: Option<Span>,
@@ -46,20 +47,20 @@ struct Options {
 }
 
 impl Options {
-    fn read(at: &At<'_>) -> Read<Options> {
-        let fields = at.object(&["ids", "endsBy", "recorded", "heard", "unmask", "repairs"])?;
-        Ok(Options {
-            ids: fields.maybe("ids", Ids::read)?,
-            ends_by: fields.maybe("endsBy", At::nanos)?,
-            recorded: fields.maybe("recorded", At::flag)?.unwrap_or(false),
-            heard: fields.maybe("heard", At::flag)?.unwrap_or(false),
-            unmask: fields.maybe("unmask", |at| at.items(At::words))?.unwrap_or_default(),
-            repairs: fields.maybe("repairs", repairs)?.unwrap_or_default(),
-        })
+    fn read(at: &At<'_>) -> Options {
+        let fields = at.object(&["ids", "endsBy", "recorded", "heard", "unmask", "repairs"]);
+        let mut options = Options::default();
+        fields.fill("ids", &mut options.ids);
+        fields.fill("endsBy", &mut options.ends_by);
+        fields.fill("recorded", &mut options.recorded);
+        fields.fill("heard", &mut options.heard);
+        options.unmask = fields.maybe("unmask", |at| at.items(At::words)).unwrap_or_default();
+        options.repairs = fields.maybe("repairs", repairs).unwrap_or_default();
+        options
     }
 }
 
-fn repairs(at: &At<'_>) -> Read<KindSet> {
+fn repairs(at: &At<'_>) -> KindSet {
     at.kinds(|kind| kind.category() != Category::Control)
 }
 
@@ -111,13 +112,13 @@ impl Machine {
         mut peers: Peers<'_>,
     ) -> Result<Machine, Refused> {
         let asked = read("options", options, |at| {
-            let fields = at.object(&["countSuspended", "endsBy", "repairs"])?;
-            Ok(Restore {
-                count_suspended: fields.maybe("countSuspended", At::flag)?.unwrap_or(true),
-                guarded: peers.guards.is_some() || peers.run.is_some(),
-                ends_by: fields.maybe("endsBy", At::nanos)?,
-                repairs: fields.maybe("repairs", repairs)?.unwrap_or_default(),
-            })
+            let fields = at.object(&["countSuspended", "endsBy", "repairs"]);
+            let guarded = peers.guards.is_some() || peers.run.is_some();
+            let mut how = Restore { guarded, ..Restore::default() };
+            fields.fill("countSuspended", &mut how.count_suspended);
+            fields.fill("endsBy", &mut how.ends_by);
+            how.repairs = fields.maybe("repairs", repairs).unwrap_or_default();
+            how
         })?;
         let run_ends = peers.run.as_ref().and_then(|run| run.deadline());
         let how = Restore { ends_by: asked.ends_by.into_iter().chain(run_ends).min(), ..asked };

@@ -1,9 +1,7 @@
 //! What a binding throws: any of the core's errors, as one line of JSON.
 
-use std::fmt::Display;
-
 use super::WireError;
-use crate::json;
+use crate::json::{self, Json};
 use crate::{ConfigError, Misuse, SnapshotError};
 
 /// Why the core did not do what a binding asked. Nothing has changed.
@@ -26,16 +24,15 @@ pub enum Refused {
 impl Refused {
     /// A value that is not allowed.
     #[must_use]
-    pub fn value(field: &str, value: &dyn Display, allowed: &dyn Display) -> Refused {
-        let (value, allowed) = (value.to_string(), allowed.to_string());
-        Refused::Config(ConfigError { field: field.into(), value, allowed })
+    pub fn value(field: &str, value: &Json, allowed: &str) -> Refused {
+        Refused::Config(ConfigError { field: field.into(), value: value.text(), allowed: allowed.into() })
     }
 
     /// `{"error": "config", "field", "value", "allowed"}`, or `{"error": "misuse" | "snapshot" | "wire", "message"}`.
     #[must_use]
     pub fn to_json(&self) -> String {
         json::object(|out| {
-            let kind = match self {
+            let (kind, message) = match self {
                 Refused::Config(error) => {
                     out.text("error", "config");
                     out.text("field", error.field.as_str());
@@ -43,12 +40,12 @@ impl Refused {
                     out.text("allowed", error.allowed.as_str());
                     return;
                 }
-                Refused::Misuse(_) => "misuse",
-                Refused::Snapshot(_) => "snapshot",
-                Refused::Wire(_) => "wire",
+                Refused::Misuse(error) => ("misuse", error.text()),
+                Refused::Snapshot(error) => ("snapshot", error.text()),
+                Refused::Wire(error) => ("wire", error.text()),
             };
             out.text("error", kind);
-            out.text("message", self.to_string().as_str());
+            out.text("message", message.as_str());
         })
     }
 }

@@ -46,7 +46,8 @@ pub fn policy(fields: &str, start: Option<&Policy>) -> Result<Policy, Refused> {
 /// # Errors
 /// As [`Policy::for_skill`].
 pub fn for_skill(id: &str, manifests: &str) -> Result<Policy, Refused> {
-    let written = Json::parse(manifests).map_err(|e| Refused::value("manifests", &Json::Text(manifests.into()), &e))?;
+    let written =
+        Json::parse(manifests).map_err(|e| Refused::value("manifests", &Json::Text(manifests.into()), &e.0))?;
     Ok(Policy::for_skill(id, &written, UNIT)?)
 }
 
@@ -63,7 +64,7 @@ pub fn delay(
     retry_after_ns: Option<f64>,
 ) -> Result<f64, Refused> {
     let kind =
-        Kind::from_name(kind).ok_or_else(|| Refused::value("kind", &Json::Text(kind.into()), &"the name of a kind"))?;
+        Kind::from_name(kind).ok_or_else(|| Refused::value("kind", &Json::Text(kind.into()), "the name of a kind"))?;
     let at = Point { seed: seed_of(seed)?, attempt, n, previous: previous_ns.map(moment) };
     Ok(nanos(policy.delay(policy.backoff_after(kind, at), retry_after_ns.map(moment), at, Span::MAX)))
 }
@@ -135,7 +136,7 @@ pub fn mask(text: &str, off: &str) -> Result<String, Refused> {
 }
 
 pub(super) fn unknown(field: &str, mask: &UnknownMask) -> Refused {
-    Refused::value(field, &Json::Text(mask.0.clone()), mask)
+    Refused::value(field, &Json::Text(mask.0.clone()), &mask.text())
 }
 
 /// The nanoseconds of a duration: text with a unit.
@@ -143,7 +144,7 @@ pub(super) fn unknown(field: &str, mask: &UnknownMask) -> Refused {
 /// # Errors
 /// What is no duration.
 pub fn duration_of_text(text: &str) -> Result<f64, Refused> {
-    Span::parse(text).map(nanos).map_err(|e| Refused::value("duration", &Json::Text(text.into()), &e))
+    Span::parse(text).map(nanos).map_err(|e| Refused::value("duration", &Json::Text(text.into()), e.says()))
 }
 
 /// The nanoseconds of a duration: a number of `unit_ns`.
@@ -151,7 +152,9 @@ pub fn duration_of_text(text: &str) -> Result<f64, Refused> {
 /// # Errors
 /// NaN, infinite, negative, or longer than 90 days.
 pub fn duration_of_number(number: f64, unit_ns: f64) -> Result<f64, Refused> {
-    Span::from_number(number, moment(unit_ns)).map(nanos).map_err(|e| Refused::value("duration", &number, &e))
+    Span::from_number(number, moment(unit_ns))
+        .map(nanos)
+        .map_err(|e| Refused::value("duration", &Json::Number(number), e.says()))
 }
 
 /// Tells the guards about load.
@@ -165,10 +168,10 @@ pub fn duration_of_number(number: f64, unit_ns: f64) -> Result<f64, Refused> {
 )]
 pub fn report(guards: &mut Guards, queue_depth: Option<f64>, cost_ratio: Option<f64>) -> Result<(), Refused> {
     if let Some(depth) = queue_depth.filter(|depth| !(0.0..=9e15).contains(depth) || depth.fract() > 0.0) {
-        return Err(Refused::value("queue_depth", &depth, &"a whole number that is not negative"));
+        return Err(Refused::value("queue_depth", &Json::Number(depth), "a whole number that is not negative"));
     }
     if let Some(ratio) = cost_ratio.filter(|ratio| !(0.0..=1e6).contains(ratio)) {
-        return Err(Refused::value("cost_ratio", &ratio, &"a number from 0 to 1e6"));
+        return Err(Refused::value("cost_ratio", &Json::Number(ratio), "a number from 0 to 1e6"));
     }
     let ratio = cost_ratio.map(|ratio| Millionths((ratio * 1e6).round_ties_even() as u64));
     guards.report(queue_depth.map(|depth| depth as u64), ratio);

@@ -2,6 +2,7 @@
 
 mod damage;
 mod hedging;
+mod json;
 mod model;
 mod play;
 mod random;

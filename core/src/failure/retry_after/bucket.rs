@@ -13,12 +13,19 @@ const EPOCH_MILLIS: u64 = 1_000_000_000_000;
 
 /// The longest reset of the exhausted buckets.
 pub(super) fn find(evidence: &Evidence, clock: &Clock) -> Option<Span> {
-    let resets = evidence.headers.iter().filter_map(|(name, value)| {
+    let mut longest = None;
+    for (name, value) in &evidence.headers {
         let name = name.to_ascii_lowercase();
-        let bucket = name.contains("ratelimit") && name.split('-').any(|part| part == "reset");
-        (bucket && exhausted(evidence, &name)).then(|| reset(value.trim(), clock))?
-    });
-    resets.chain(evidence.header_values("ratelimit").filter_map(structured)).max()
+        if name == "ratelimit" {
+            longest = longest.max(structured(value));
+        } else if name.contains("ratelimit")
+            && name.split('-').any(|part| part == "reset")
+            && exhausted(evidence, &name)
+        {
+            longest = longest.max(reset(value.trim(), clock));
+        }
+    }
+    longest
 }
 
 /// Whether the bucket of a `reset` header is empty, by the `remaining` (or Anthropic's `status`) header beside it.

@@ -1,5 +1,7 @@
 //! Moments: the three HTTP date forms, RFC 3339, and dates in prose. All as milliseconds since 1970.
 
+use crate::text::said;
+
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const DAY_MS: i64 = 86_400_000;
@@ -41,7 +43,7 @@ pub(super) fn rfc3339(text: &str) -> Option<i64> {
     let (time, zone) = rest.split_at(zone);
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
     // In units of a thousandth: the fraction in milliseconds.
-    let fraction_ms = super::number::nanos(&format!("0.{fraction}"), 1000)?;
+    let fraction_ms = super::number::nanos(&said!["0.", fraction], 1000)?;
     let offset = match zone.as_bytes()[0] {
         b'Z' | b'z' => (zone.len() == 1).then_some(0)?,
         sign => {
@@ -67,7 +69,7 @@ pub(super) fn spoken(text: &str) -> Option<i64> {
     let zone = zone.split(|c: char| !c.is_ascii_alphabetic()).next()?;
     matches!(zone, "utc" | "gmt" | "z").then_some(())?;
     let (year, month, day) = calendar(date)?;
-    let time = clock(time).or_else(|| clock(&format!("{time}:00")))?;
+    let time = clock(time).or_else(|| clock(&said![time, ":00"]))?;
     moment(year, month, day, time)
 }
 

@@ -4,6 +4,7 @@ use super::super::body::ErrorBody;
 use super::{Clock, date, number, term};
 use crate::Span;
 use crate::json::Json;
+use crate::text::said;
 
 /// Fields that hold a length of time, and the unit of a bare number. Sources: Codex, Hugging Face, LLM7.
 const LENGTHS: [(&str, u64); 5] = [
@@ -33,7 +34,7 @@ fn retry_info(error: &ErrorBody) -> Option<Span> {
         Json::Text(text) => term::compact(text),
         parts @ Json::Map(_) => {
             let part = |key| parts.get(key).map_or(Some(0), Json::as_u64);
-            let nanos = u128::from(part("seconds")?) * u128::from(number::SECOND) + u128::from(part("nanos")?);
+            let nanos = part("seconds")?.saturating_mul(number::SECOND).saturating_add(part("nanos")?);
             Some(number::whole_millis(nanos))
         }
         _ => None,
@@ -51,7 +52,7 @@ fn quota_reset(error: &ErrorBody, clock: &Clock) -> Option<Span> {
 /// A number in `unit`, or a text with a number or with terms.
 fn length(value: &Json, unit: u64) -> Option<Span> {
     match value {
-        Json::Whole(number) => number::span(&number.to_string(), unit),
+        Json::Whole(number) => number::span(&said![number], unit),
         Json::Number(number) => number::json(*number, unit),
         Json::Text(text) => number::span(text, unit).or_else(|| term::compact(text)),
         _ => None,

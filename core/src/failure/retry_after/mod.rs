@@ -70,18 +70,18 @@ impl Clock {
 }
 
 fn header(evidence: &Evidence, clock: &Clock) -> Option<Span> {
-    let millis = |name: &&str| longest(evidence, name, |text| number::span(text, number::MILLISECOND));
+    let millis = |name: &&str| longest(evidence, name, &|text| number::span(text, number::MILLISECOND));
     MILLIS_FIRST
         .iter()
         .find_map(millis)
-        .or_else(|| longest(evidence, "retry-after", |text| seconds_or_date(text, clock)))
+        .or_else(|| longest(evidence, "retry-after", &|text| seconds_or_date(text, clock)))
         .or_else(|| MILLIS_LAST.iter().filter(|name| **name != PUSHBACK || !forbidden(evidence)).find_map(millis))
-        .or_else(|| SECONDS_LAST.iter().find_map(|name| longest(evidence, name, seconds)))
+        .or_else(|| SECONDS_LAST.iter().find_map(|name| longest(evidence, name, &seconds)))
 }
 
 /// The longest of a header's values: several may come from the server and from a proxy, as several lines or joined by
 /// commas, and no wait is shorter than one that was asked for.
-fn longest(evidence: &Evidence, name: &str, read: impl Fn(&str) -> Option<Span>) -> Option<Span> {
+fn longest(evidence: &Evidence, name: &str, read: &dyn Fn(&str) -> Option<Span>) -> Option<Span> {
     let value = |text| read(text).or_else(|| text.split(',').filter_map(|part| read(part.trim())).max());
     evidence.header_values(name).filter_map(|text| value(text.trim())).max()
 }

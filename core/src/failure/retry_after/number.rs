@@ -1,13 +1,11 @@
 //! Decimal numbers, exactly: ASCII digits, at most one point, no sign, no exponent.
 
-use crate::Span;
+use crate::span::fraction_of;
+use crate::{Span, json};
 
 /// One second and one millisecond, in nanoseconds.
 pub(super) const SECOND: u64 = 1_000_000_000;
 pub(super) const MILLISECOND: u64 = 1_000_000;
-
-/// Fractions are read to this many digits; any digit beyond rounds up.
-const FRACTION_DIGITS: usize = 18;
 
 /// `text` times `unit` nanoseconds, rounded up to whole milliseconds. `inf`, `nan`, `-3`, `1_0`, `+5`, `1e3` and
 /// digits of other scripts are no numbers here.
@@ -16,31 +14,25 @@ pub(super) fn span(text: &str, unit: u64) -> Option<Span> {
 }
 
 /// `text` times `unit` nanoseconds, rounded up to whole nanoseconds, saturating.
-pub(super) fn nanos(text: &str, unit: u64) -> Option<u128> {
+pub(super) fn nanos(text: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     if !digits(whole) || !digits(fraction) {
         return None;
     }
-    let (head, tail) = fraction.split_at(fraction.len().min(FRACTION_DIGITS));
-    let scale = head.bytes().fold(1, |scale: u128, _| scale * 10);
-    let part = value(head) * u128::from(unit);
-    let sticky = u128::from(tail.bytes().any(|b| b != b'0'));
-    Some(value(whole).saturating_mul(unit.into()).saturating_add((part + sticky).div_ceil(scale)))
+    let (part, exact) = fraction_of(fraction, unit);
+    let whole = whole.bytes().fold(0, |n: u64, b| n.saturating_mul(10).saturating_add(u64::from(b - b'0')));
+    Some(whole.saturating_mul(unit).saturating_add(part + u64::from(!exact)))
 }
 
 /// A JSON number times `unit` nanoseconds; its shortest text is what was written.
 pub(super) fn json(number: f64, unit: u64) -> Option<Span> {
-    span(&number.to_string(), unit)
+    span(&json::shown(number), unit)
 }
 
 /// Rounds nanoseconds up to whole milliseconds.
-pub(super) fn whole_millis(nanos: u128) -> Span {
-    Span::saturating_from(nanos.div_ceil(u128::from(MILLISECOND)).saturating_mul(u128::from(MILLISECOND)))
-}
-
-fn value(digits: &str) -> u128 {
-    digits.bytes().fold(0, |n: u128, b| n.saturating_mul(10).saturating_add(u128::from(b - b'0')))
+pub(super) fn whole_millis(nanos: u64) -> Span {
+    Span::from_millis(nanos.div_ceil(MILLISECOND))
 }
 
 #[cfg(test)]

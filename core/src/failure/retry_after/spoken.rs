@@ -30,15 +30,19 @@ const CHINESE_UNITS: [(&str, &str); 7] =
 /// The first wait that `message` asks for.
 pub(super) fn find(message: &str, clock: &Clock) -> Option<Span> {
     let text = lowered(message);
-    let lengths = BEFORE_LENGTH.iter().filter_map(|words| first(&text, words, |rest| term::leading(filled(rest))));
-    let moments = BEFORE_MOMENT.iter().filter_map(|words| first(&text, words, |rest| clock.until(date::spoken(rest)?)));
-    let english = lengths.chain(moments).min_by_key(|(at, _)| *at);
-    english.map(|(_, span)| span).or_else(|| chinese(&text))
+    let length = first(&text, &BEFORE_LENGTH, &|rest| term::leading(filled(rest)));
+    let moment = first(&text, &BEFORE_MOMENT, &|rest| clock.until(date::spoken(rest)?));
+    let earlier = if moment.is_some_and(|m| length.is_none_or(|l| m.0 < l.0)) { moment } else { length };
+    earlier.map(|(_, span)| span).or_else(|| chinese(&text))
 }
 
-/// The first place where `words` are followed by something that `read` understands.
-fn first(text: &str, words: &str, read: impl Fn(&str) -> Option<Span>) -> Option<(usize, Span)> {
-    text.match_indices(words).find_map(|(at, _)| Some((at, read(&text[at + words.len()..])?)))
+/// The first place where one of these words is followed by something that `read` understands.
+fn first(text: &str, all: &[&str], read: &dyn Fn(&str) -> Option<Span>) -> Option<(usize, Span)> {
+    let after = |words: &&str| {
+        let mut places = text.match_indices(*words);
+        places.find_map(|(at, words)| Some((at, read(&text[at + words.len()..])?)))
+    };
+    all.iter().filter_map(after).min_by_key(|(at, _)| *at)
 }
 
 fn filled(text: &str) -> &str {

@@ -21,7 +21,7 @@ pub(super) fn compact(text: &str) -> Option<Span> {
         return Some(Span::ZERO);
     }
     let mut rest = text;
-    let mut total: u128 = 0;
+    let mut total: u64 = 0;
     while !rest.is_empty() {
         let (nanos, _, tail) = term(rest, "")?;
         total = total.saturating_add(nanos);
@@ -50,7 +50,7 @@ fn joined(text: &str) -> &str {
 }
 
 /// One `<number><gap><unit>`: its nanoseconds, its unit's length, and the rest.
-fn term<'a>(text: &'a str, gap: &str) -> Option<(u128, u64, &'a str)> {
+fn term<'a>(text: &'a str, gap: &str) -> Option<(u64, u64, &'a str)> {
     let whole = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     // A point belongs to the number only before a digit: "20s." ends a sentence, "20." says nothing.
     let fraction = text[whole..]

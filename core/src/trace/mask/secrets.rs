@@ -76,16 +76,17 @@ fn secret_at(bytes: &[u8], at: usize, masks: Masks) -> Option<Range<usize>> {
     if !bytes[at].is_ascii_alphabetic() || !begins_word(bytes, at) {
         return None;
     }
-    let named = || {
-        let on = NAMES.iter().filter(|row| masks.has(row.2));
-        on.flat_map(|row| row.0.iter().map(|name| (name, row.1))).find_map(|(n, place)| named(bytes, at, n, place))
-    };
-    let after_scheme = || if masks.has(TOKENS) { after_scheme(bytes, at) } else { None };
-    let known = || {
-        let on = BEGINNINGS.iter().filter(|row| masks.has(row.3));
-        on.flat_map(|row| row.0.iter().map(move |b| (b, row))).find_map(|(b, row)| known(bytes, at, b, row.1, row.2))
-    };
-    named().or_else(after_scheme).or_else(known)
+    for (names, place, _) in NAMES.iter().filter(|row| masks.has(row.2)) {
+        if let Some(secret) = names.iter().find_map(|name| named(bytes, at, name, *place)) {
+            return Some(secret);
+        }
+    }
+    let scheme = if masks.has(TOKENS) { after_scheme(bytes, at) } else { None };
+    if scheme.is_some() {
+        return scheme;
+    }
+    let mut on = BEGINNINGS.iter().filter(|row| masks.has(row.3));
+    on.find_map(|(beginnings, extra, least, _)| beginnings.iter().find_map(|b| known(bytes, at, b, extra, *least)))
 }
 
 /// Whether a word begins at `at`: after no letter or digit, at a hump (`apiKey`), after `\n` or `%3D` written out.
