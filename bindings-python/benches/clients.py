@@ -139,6 +139,8 @@ def main() -> None:
     print(f"{'us for each chunk':<32}{'bare':>8}{'wrapped':>10}{'added':>8}")
     with gateway() as origin:
         found = all_of(origin, options.rounds, options.ways, options.chunks)
+    LOOP.run_until_complete(LOOP.shutdown_asyncgens())  # the SDKs leave some of theirs to the loop
+    LOOP.close()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     figures = {label: cost._asdict() for label, cost in found.items()}
     options.out.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
