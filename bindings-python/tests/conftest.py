@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,15 @@ def pytest_collection_finish() -> None:
     """What the SDKs have loaded by now stays, and is not looked through each time that a test collects garbage."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _let_go() -> Iterator[None]:
+    """What the tests of one file have left open is let go of before those of another are watched."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
 
 
 @pytest.fixture

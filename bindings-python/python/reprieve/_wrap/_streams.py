@@ -48,7 +48,7 @@ async def opened_async(call: ClientCall, send: Send, request: Mapping[str, Any],
 
     items = kept.items = items_of_async(call, attempt, request, client=client)
     first = await anext(items, NOTHING)
-    return _guarded(kept, items, _chained_async(first, items))
+    return _guarded(kept, items, _Chained(first, items))
 
 
 def items_of(
@@ -121,11 +121,25 @@ def _chained(first: Any, items: Stream[Any]) -> Iterator[Any]:
             yield item.own if type(item) is Event else item
 
 
-async def _chained_async(first: Any, items: AsyncStream[Any]) -> AsyncIterator[Any]:
-    if first is not NOTHING:
-        yield first
-        async for item in items:
-            yield item
+class _Chained:
+    """The same for a client that is awaited; no generator, of which each costs half a microsecond for an item."""
+
+    __slots__ = ("_advance",)
+
+    def __init__(self, first: Any, items: AsyncStream[Any]) -> None:
+        advance: Callable[[], Awaitable[Any]] = items.__anext__ if first is NOTHING else aiter(items).__anext__
+
+        async def once() -> Any:
+            self._advance = advance
+            return first
+
+        self._advance = advance if first is NOTHING else once
+
+    def __aiter__(self) -> _Chained:
+        return self
+
+    def __anext__(self) -> Awaitable[Any]:
+        return self._advance()
 
 
 _classes: dict[type, type] = {}
@@ -178,12 +192,12 @@ class _Guarded(_Shared):
 
 
 class _AsyncGuarded(_Shared):
-    async def __anext__(self) -> Any:
-        return await self._iterator.__anext__()
+    def __anext__(self) -> Awaitable[Any]:
+        return self._iterator.__anext__()  # type: ignore[no-any-return]
 
-    async def __aiter__(self) -> AsyncIterator[Any]:
-        async for item in self._iterator:
-            yield item
+    def __aiter__(self) -> AsyncIterator[Any]:
+        iterator: AsyncIterator[Any] = self._iterator
+        return iterator
 
     async def __aenter__(self) -> Any:
         return self
