@@ -107,11 +107,11 @@ demo: python gateway $(if $(HAVE_NODE),node chromium $(TESTS)/node_modules/.pack
 compare: python gateway $(if $(HAVE_NODE),node $(TESTS)/node_modules/.package-lock.json) ## what a failure does to each client, without and with reprieve: a table
 	$(BIN)/python $(TESTS)/drill/compare.py $(if $(HAVE_NODE),$(wildcard $(TESTS)/drill/compare.mjs))
 
-bench: python gateway $(if $(HAVE_NODE),node $(TESTS)/node_modules/.package-lock.json) ## what a retry costs, beside the peers: tables, and target/bench/*.json
+bench: python gateway $(if $(HAVE_NODE),node $(TESTS)/node_modules/.package-lock.json $(NODE)/benches/node_modules/.package-lock.json) ## what a retry costs, beside the peers: tables, and target/bench/*.json
 	cargo bench --locked -p reprieve
 	$(PYTHON) core/benches/collect.py $(OUT)
 	$(foreach bench,$(BENCHES),$(BIN)/python $(bench) &&) true
-	$(if $(HAVE_NODE),$(foreach bench,streams clients,node $(NODE)/benches/$(bench).mjs &&) true)
+	$(if $(HAVE_NODE),$(foreach bench,peers streams clients,node $(NODE)/benches/$(bench).mjs &&) true)
 
 python: $(VENV)/.built ## build the Python package into .venv
 
