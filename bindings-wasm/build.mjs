@@ -22,7 +22,8 @@ function buildModule() {
   }
   const std = ["-Zbuild-std=std,panic_abort", "-Zbuild-std-features=optimize_for_size"];
   // Several values from one function take more code here than a place in memory for them.
-  const flags = "-Zunstable-options -Cpanic=immediate-abort -Zlocation-detail=none -Zfmt-debug=none -Ctarget-feature=-multivalue";
+  const flags =
+    "-Zunstable-options -Cpanic=immediate-abort -Zlocation-detail=none -Zfmt-debug=none -Ctarget-feature=-multivalue";
   cargo([...std, ...args], { RUSTC_BOOTSTRAP: "1", CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: flags });
 }
 
