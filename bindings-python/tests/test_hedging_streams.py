@@ -286,6 +286,33 @@ def test_an_answer_without_content_is_an_answer(check: Callable[[Any], bool] | N
     run(main)
 
 
+def test_each_calls_the_function_of_its_target_whatever_becomes_of_the_other() -> None:
+    """While a hedge's request is prepared, the attempt that it has joined fails."""
+
+    async def main() -> Any:
+        prepared, go = asyncio.Event(), asyncio.Event()
+        primary = Source({1: [ConnectionError("primary")]})
+        backup = Source({2: [go, ConnectionError("backup")], 3: ["a"]})
+
+        async def prepare(request: dict[str, Any], target: str) -> None:
+            attempt = current_attempt()
+            assert attempt is not None
+            if attempt.number == 3:
+                go.set()
+                await prepared.wait()
+
+        policy = hedging(max_attempts=1, targets=[{"id": "primary"}, {"id": "backup"}])
+        bound = policy.bind(targets={"backup": backup}, prepare=prepare)
+        taking = asyncio.ensure_future(taken(bound.stream(primary)))
+        while 2 not in backup.left:
+            await asyncio.sleep(SOON)
+        prepared.set()
+        assert await taking == ["a"]
+        assert (primary.started, backup.started) == ([1], [2, 3])
+
+    run(main)
+
+
 # --- modes ---
 
 

@@ -120,7 +120,7 @@ async def drive(
                     del coroutine
             elif action.kind == "attempt":
                 attempt = session.attempt(action)
-                awaited = session.function(function) if answered is None else _answer(answered)
+                awaited = session.function(function, attempt.target) if answered is None else _answer(answered)
                 whole, answered = session.asked(awaited, prepared=answered is not None), None
                 try:
                     value = await loop.attempt(session, whole, args, session.request.kwargs, attempt)

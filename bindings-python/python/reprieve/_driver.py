@@ -61,7 +61,9 @@ def drive(
             if action.kind == "attempt":
                 attempt = session.attempt(action)
                 try:
-                    value = session.function(function)(*args, **session.request.prepared(attempt.target))
+                    value = session.function(function, attempt.target)(
+                        *args, **session.request.prepared(attempt.target)
+                    )
                     if inspect.iscoroutine(value):
                         session.hide()
                         return Answered(action, value)

@@ -122,7 +122,7 @@ class Calls(Race):
 
     def launch(self, made: Attempt) -> asyncio.Future[Any]:
         session, first, self._first = self.session, self._first, None
-        whole = session.asked(first or session.function(self._function), prepared=first is not None)
+        whole = session.asked(first or session.function(self._function, made.target), prepared=first is not None)
         return asyncio.get_running_loop().create_task(_alone(session, made, whole, self._args))
 
     def ended(self, end: asyncio.Future[Any], made: Attempt) -> Action:

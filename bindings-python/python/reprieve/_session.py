@@ -136,10 +136,10 @@ class Session:
                 CURRENT.reset(self._reset_to)
             self._reset_to = None
 
-    def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function of the attempt's target."""
+    def function(self, function: Callable[..., Any], target: str) -> Callable[..., Any]:
+        """The function of a target: its own, or this one."""
         targets = self.options.targets
-        return targets.get(self._attempt.target, function) if targets and self._attempt else function
+        return targets.get(target, function) if targets else function
 
     def check(self, value: Any) -> None:
         """Raises where `check` refuses the answer of a plain function."""

@@ -40,12 +40,12 @@ class Streamed:
 
     def run(self, session: StreamSession, target: str) -> Any:
         """What the function of the attempt's target answers."""
-        return session.function(self._function)(*self._args, **session.request.prepared(target))
+        return session.function(self._function, target)(*self._args, **session.request.prepared(target))
 
     async def run_async(self, session: StreamSession, target: str) -> Any:
         """The same, where `prepare` may be a coroutine function; what the function answers is not awaited here."""
         request = await session.request.prepared_async(target)
-        return session.function(self._function)(*self._args, **request)
+        return session.function(self._function, target)(*self._args, **request)
 
     def end(self) -> None:
         """Lets go of what the call needed."""
