@@ -1,4 +1,4 @@
-//! Memory for the module, in forty lines: blocks of a power of two, each size with a list of those that were given back.
+//! Memory for the module: blocks of a power of two, each size with a list of those that were given back.
 //! The standard allocator is a twentieth of the module. What is asked for here is small and short-lived, so that blocks
 //! come back and are handed out again; a page lives as long as its module.
 

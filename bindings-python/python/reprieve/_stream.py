@@ -73,7 +73,7 @@ class _Consumed:
         return session.call.attempts if session else 0
 
     @property
-    def number(self) -> int:
+    def _number(self) -> int:
         """The number of the attempt that the items come from."""
         session = self._call.session
         return session.number if session else 0

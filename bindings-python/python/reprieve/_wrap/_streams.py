@@ -92,7 +92,7 @@ class Kept:
     @property
     def own(self) -> Any:
         """The stream of the attempt that the items come from; until it is open, the latest one that was."""
-        number = self.items.number
+        number = self.items._number
         return self._by_number[number if number in self._by_number else max(self._by_number)]
 
 
