@@ -14,8 +14,9 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import openai
 from places import Gateway
@@ -55,6 +56,13 @@ class Seen:
         return sum(end["attempt"] > 1 for end in ends)
 
 
+class Marked(NamedTuple):
+    """A call, as the gateway knows it."""
+
+    drill: str
+    marker: str
+
+
 #: Makes a request: for a stream, or not.
 Create = Callable[[bool], Coroutine[Any, Any, Any]]
 Waits = Callable[[Policy, Create], Awaitable[tuple[float, Trace]]]
@@ -83,31 +91,32 @@ WAITS: dict[str, Waits] = {"an answer": answer, "a first item": first_item}
 POLICIES = {"no": Policy(), "yes": Policy(hedge={"after": AFTER})}
 
 
-async def ask(gateway: Gateway, policy: Policy, waits: Waits, drill: str, calls: int) -> Seen:
+async def ask(gateway: Gateway, policy: Policy, waits: Waits, calls: Sequence[Marked]) -> Seen:
     """Makes the calls, some at once."""
     traces: list[Trace] = []
     waited: list[float] = []
-    left = iter(range(calls))
+    left = iter(calls)
     client = openai.AsyncOpenAI(api_key="none", base_url=f"{gateway.url}/v1", max_retries=0)
 
-    async def create(stream: bool) -> Any:
+    async def create(call: Marked, stream: bool) -> Any:
         return await client.chat.completions.create(
             model="gpt-test",
-            messages=[{"role": "user", "content": f"Say hello. {MARKER}"}],
+            messages=[{"role": "user", "content": f"Say hello. {call.marker}"}],
             stream=stream,
-            extra_headers={"x-drill-id": drill},
+            extra_headers={"x-drill-id": call.drill},
         )
 
     async def caller() -> None:
-        for _ in left:
+        for call in left:
             began = time.perf_counter()
-            came, trace = await waits(policy, create)
+            came, trace = await waits(policy, partial(create, call))
             waited.append((came - began) * 1e3)
             traces.append(trace)
 
     async with client:
         await asyncio.gather(*(caller() for _ in range(CALLERS)))
-    return Seen(traces, waited, gateway.counts()[drill])
+    counts = gateway.counts()
+    return Seen(traces, waited, sum(counts[drill] for drill in {call.drill for call in calls}))
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -116,9 +125,14 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def compare(gateway: Gateway, calls: int) -> dict[tuple[str, str], Seen]:
-    """The same calls without hedging and with it, for each of what callers wait for."""
+    """The same calls without hedging and with it, for each of what callers wait for.
+
+    Which requests are slow is counted over all calls of one drill: a hedge may be slow as well.
+    """
     return {
-        (what, hedged): asyncio.run(ask(gateway, policy, waits, f"{what}, {hedged}".replace(" ", "-"), calls))
+        (what, hedged): asyncio.run(
+            ask(gateway, policy, waits, [Marked(f"{what}, {hedged}".replace(" ", "-"), MARKER)] * calls)
+        )
         for what, waits in WAITS.items()
         for hedged, policy in POLICIES.items()
     }
