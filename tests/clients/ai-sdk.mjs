@@ -7,9 +7,7 @@ import { APICallError, generateText, stepCountIs, streamText, tool } from "ai";
 import { z } from "zod";
 
 import { ROOT } from "../js/paths.mjs";
-import { gatewayForTests, OFTEN, QUICK, records, reprieveOn, thrown, until } from "./setup.mjs";
-
-const TEXT = "The gateway answers: all is well, 世界é";
+import { gatewayForTests, OFTEN, QUICK, records, reprieveOn, TEXT, thrown, until } from "./setup.mjs";
 
 export async function suite(engine) {
   const { Policy, Run, traceOf } = await reprieveOn(engine);
