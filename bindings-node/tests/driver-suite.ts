@@ -4,6 +4,7 @@ import { getEventListeners, once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, mock, test } from "node:test";
+import { inspect } from "node:util";
 import type { Engine } from "../driver/engine.js";
 import {
   type Attempt,
@@ -392,6 +393,9 @@ export function suite(name: string): void {
     });
 
     test("bad options are refused by name; null takes back", async () => {
+      for (const table of [3, "x", true] as never[]) {
+        assert.throws(() => new Policy().bind({ repair: table }), /^ConfigError: repair: .* an object from kind/);
+      }
       const policy = new Policy({ targets: [{ id: "a" }] });
       const refused: [object, RegExp][] = [
         [{ seed: 1.5 }, /^seed: 1.5 /],
@@ -454,7 +458,19 @@ export function suite(name: string): void {
       assert.equal((await new Policy().execute(() => Promise.reject(undefined))).ok, false);
     });
 
+    test("what a logger writes of a trace is its records", async () => {
+      const result = await new Policy({ ...QUICK, maxAttempts: 1 }).execute(() => {
+        throw new Status(503);
+      });
+      const { traceId, note, receipts, ended } = result.trace;
+      assert.deepEqual(JSON.parse(JSON.stringify({ result })).result.trace, { traceId, note, receipts, ended });
+      assert.equal(inspect(result.trace), `Trace ${traceId} of 1 receipts`);
+    });
+
     test("our own errors are of the kinds that they are of in every language", () => {
+      for (const Class of [ConfigError, RetryError, BudgetExhausted, MisuseError, AttemptTimeout]) {
+        assert.equal(Class.name, new (Class as new () => Error)().name);
+      }
       const kinds = {
         invalid_output: BadOutput,
         budget_exhausted: BudgetExhausted,
