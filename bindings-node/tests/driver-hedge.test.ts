@@ -17,11 +17,10 @@ import {
 } from "../driver/index.js";
 import { virtual } from "../driver/testing.js";
 import { engines } from "./engines.js";
-
-const AT_ONCE = { backoff: { kind: "constant", base: 0 }, jitter: { kind: "none" } } as const;
+import { QUICK, turn } from "./setup.js";
 
 function hedging(fields: PolicyFields = {}): Policy {
-  return new Policy({ ...AT_ONCE, hedge: { after: 300 }, ...fields });
+  return new Policy({ ...QUICK, hedge: { after: 300 }, ...fields });
 }
 
 /** A function whose attempts end when they are told to, or when their signal aborts. */
@@ -53,8 +52,6 @@ class Slow {
     this.ends.get(number)?.reject(error);
   }
 }
-
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 async function shown(error: unknown): Promise<unknown[]> {
   return (traceOf(error)?.receipts ?? []).map((r) => [r.attempt, r.outcome, r.decision]);

@@ -16,13 +16,7 @@ import {
   wrapFetch,
 } from "../driver/index.js";
 import { engines } from "./engines.js";
-
-const never = (): Promise<never> => new Promise(() => {});
-const thrown = (promise: Promise<unknown>): Promise<any> =>
-  promise.then(
-    () => assert.fail("nothing was thrown"),
-    (error) => error,
-  );
+import { never, thrown } from "./setup.js";
 
 test("an engine that does not load: one attempt each, the caller's own errors, one warning", async () => {
   const warned = mock.method(console, "warn", () => {});

@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url";
 
 import { AttemptTimeout, Policy, retry, setEngine } from "../driver/index.js";
 import { engines } from "./engines.js";
+import { never } from "./setup.js";
 
-const never = (): Promise<never> => new Promise(() => {});
 const fails = (): never => {
   throw Object.assign(new Error("down"), { status: 500 });
 };

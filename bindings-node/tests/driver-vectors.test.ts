@@ -54,7 +54,6 @@ function unplayable(one: Case, late: boolean): string | undefined {
   const words = steps.map((step) => verb(step.do)[0]);
   const streams = isStream(one);
   if (streams && words.includes("snapshot")) return "a stream under way is not written down";
-  if (streams && one.policy?.hedge) return "one source at a time is scripted here: several race in streams-suite.ts";
   if (streams && late) return "the call of a stream is made before its first attempt";
   if (steps.some(({ do: what }) => what.usage)) return "a function that throws reports no usage";
   if (standsStill(steps)) return "a driver does not stand still between a wait of zero and its begin";
@@ -122,6 +121,8 @@ interface Lane {
   readonly options: Case;
   /** What the machine answered and no step has looked at. */
   told: unknown[];
+  /** What it answered to the first item that came last. */
+  first?: unknown;
   started: boolean;
   handle?: Handle<unknown>;
   stream?: Streamed;
@@ -133,47 +134,68 @@ interface Lane {
   restored?: Call;
 }
 
-/** A stream whose source says what a case wants, and a consumer that takes whatever comes. */
-class Streamed {
-  /** Items that the consumer has had, since the last discard. */
-  got = 0;
-  private source: { ask?: (result: IteratorResult<string> | Promise<never>) => void; left: number } = { left: 0 };
-  private readonly stream: RetryStream<unknown>;
+/** What one attempt of a stream gives: items as a case says, and its end. */
+class Source {
+  private ask: ((result: IteratorResult<string> | Promise<never>) => void) | undefined;
+  private left = 0;
 
-  constructor(bound: Bound) {
-    this.stream = retryStream<unknown>(() => {
-      this.source = { left: 0 };
-      return { [Symbol.asyncIterator]: () => ({ next: () => this.next() }) };
-    }, bound);
-    void this.consume();
-  }
-
-  /** The source has so many more items. */
+  /** It has so many more items. */
   give(items: number): void {
-    this.source.left += items;
+    this.left += items;
     this.serve();
   }
 
-  settle(result: IteratorResult<string> | Promise<never>): void {
-    this.source.ask?.(result);
+  end(): void {
+    this.ask?.({ done: true, value: undefined });
   }
 
-  cancel(): void {
-    this.stream.cancel();
+  fail(error: unknown): void {
+    this.ask?.(Promise.reject(error));
   }
 
-  private next(): Promise<IteratorResult<string>> {
+  next(): Promise<IteratorResult<string>> {
     return new Promise((resolve) => {
-      this.source.ask = resolve;
+      this.ask = resolve;
       this.serve();
     });
   }
 
   private serve(): void {
-    const { ask, left } = this.source;
-    if (!ask || left <= 0) return;
-    this.source = { left: left - 1 };
+    const { ask } = this;
+    if (!ask || this.left <= 0) return;
+    this.left -= 1;
+    this.ask = undefined;
     ask({ done: false, value: "item" });
+  }
+}
+
+/** A stream whose sources, one for each attempt, say what a case wants; its consumer takes whatever comes. */
+class Streamed {
+  /** Items that the consumer has had, since the last discard. */
+  got = 0;
+  private readonly sources = new Map<number, Source>();
+  private readonly stream: RetryStream<unknown>;
+
+  constructor(
+    bound: Bound,
+    private readonly made: Lane["made"],
+  ) {
+    this.stream = retryStream<unknown>((attempt) => {
+      const source = new Source();
+      this.sources.set(attempt.number, source);
+      made.set(attempt.number, { attempt, resolve: () => source.end(), reject: (error) => source.fail(error) });
+      return { [Symbol.asyncIterator]: () => source };
+    }, bound);
+    void this.consume();
+  }
+
+  /** The source of this attempt, else of the latest, has so many more items. */
+  give(items: number, number = Math.max(...this.made.keys())): void {
+    this.sources.get(number)?.give(items);
+  }
+
+  cancel(): void {
+    this.stream.cancel();
   }
 
   private async consume(): Promise<void> {
@@ -252,8 +274,11 @@ class World {
         await turn();
         return lane.told.shift();
       case "first_item":
-        lane.stream?.give(1);
-        return turn();
+        lane.first = undefined;
+        lane.stream?.give(1, body?.attempt);
+        await turn();
+        // Of an item of an attempt that was superseded the machine is not told.
+        return lane.first ?? "ignored";
       case "call":
         return this.change(body);
       case "snapshot":
@@ -300,7 +325,7 @@ class World {
     const { success, failure, evidence, retry_if: retryIf, backoff } = what;
     if (lane.restored) return wire(() => lane.restored?.onOutcome(now, lane.restored.attempts, toWire(what)));
     if (lane.stream) {
-      lane.stream.give((what.delivered ?? success?.delivered ?? 0) - lane.stream.got);
+      lane.stream.give((what.delivered ?? success?.delivered ?? 0) - lane.stream.got, what.attempt);
       await turn();
     }
     const made = lane.made.get(what.attempt ?? Math.max(...lane.made.keys()));
@@ -308,14 +333,12 @@ class World {
     const late = made?.attempt._over && lane.told.length === 0;
     if (word === "success") {
       made?.resolve(success);
-      lane.stream?.settle({ done: true, value: undefined });
     } else {
       const holds = lane.policy._native;
       const said = failure ?? JSON.parse(this.engine.classify(JSON.stringify(evidence), holds));
       this.said = { failure: new Failure(said), retryIf, backoff };
       const error = said.kind === "cancelled" ? new DOMException("", "AbortError") : new Error(said.message);
       made?.reject(error);
-      lane.stream?.settle(Promise.reject(error));
     }
     await turn();
     if (lane.ahead > 0 && lane.told.length === 0) {
@@ -362,7 +385,7 @@ class World {
       signal,
     });
     if (this.streams) {
-      lane.stream = new Streamed(bound);
+      lane.stream = new Streamed(bound, lane.made);
       return;
     }
     const fn = (attempt: Attempt): Promise<unknown> =>
@@ -436,6 +459,11 @@ function overheard(engine: Engine, lane: () => Lane): Engine {
       begin: (at) => tell(call.begin(at)),
       onOutcome: (at, attempt, outcome) => tell(call.onOutcome(at, attempt, outcome)),
       cancel: (at) => tell(call.cancel(at)),
+      firstItem: (at, attempt) => {
+        const answer = call.firstItem(at, attempt);
+        to.first = JSON.parse(answer);
+        return answer;
+      },
       hedge: (at) => tell(call.hedge(at)),
     };
     return new Proxy(call, {

@@ -1,3 +1,3 @@
-import { suite } from "./driver-suite.js";
+import { suite } from "./driver/suite.js";
 
 suite("wasm");

@@ -20,11 +20,9 @@ import {
 } from "../driver/index.js";
 import { virtual } from "../driver/testing.js";
 import { engines } from "./engines.js";
+import { never, QUICK, Status, sleep, thrown, turn } from "./setup.js";
 
-const QUICK = { backoff: { kind: "constant", base: 0 }, jitter: { kind: "none" } } as const;
 const busy = (): Error => Object.assign(new Error("busy"), { status: 503 });
-const never = (): Promise<never> => new Promise(() => {});
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Three layers around a function that always fails; how often it was called. */
 async function layered(fields: PolicyFields): Promise<{ calls: number; error: unknown }> {
@@ -315,6 +313,55 @@ export function suite(name: string): void {
       controller.abort(reason);
       await assert.rejects(outer, reason);
       await assert.rejects(inner as Promise<unknown>, reason);
+    });
+
+    test("layers add and do not multiply", async () => {
+      let calls = 0;
+      const inner = (): Promise<never> =>
+        retry(() => {
+          calls += 1;
+          throw new Status(503);
+        }, QUICK);
+      const outer = await new Policy(QUICK).execute(inner);
+      assert.deepEqual([calls, outer.attempts, outer.stopReason], [3, 1, "attempts_exhausted"]);
+      const wrapping = () => inner().catch((cause) => Promise.reject(new Error("outer", { cause })));
+      assert.equal(
+        (await new Policy({ ...QUICK, retryOn: ["unknown", "server_error"] }).execute(wrapping)).attempts,
+        1,
+      );
+    });
+
+    test("the attempt is visible inside: it bounds inner calls, and a policy may refuse one", async () => {
+      assert.equal(currentAttempt(), undefined);
+      let seen: number | undefined;
+      await retry(
+        (outer) => {
+          assert.equal(currentAttempt(), outer);
+          return retry((attempt) => {
+            seen = attempt.timeout;
+          });
+        },
+        { attemptTimeout: 300_000 },
+      );
+      assert((seen ?? 0) > 0 && (seen ?? 0) <= 300_000);
+      const refusing = new Policy({ nested: "refuse" });
+      assert((await thrown(retry(() => refusing.call(() => 1)))) instanceof ConfigError);
+      assert.equal(await refusing.call(() => 1), 1);
+      const wrapped = new Policy().wrap(function (this: { k: number }, n: number) {
+        return [this.k + n, currentAttempt()?.number];
+      });
+      assert.deepEqual(await wrapped.call({ k: 1 }, 2), [3, 1]);
+      assert.equal(currentAttempt(), undefined);
+    });
+
+    test("with a context it is visible after an await as well", async () => {
+      await visibly(async () => {
+        await retry(async (attempt) => {
+          await sleep(1);
+          assert.equal(currentAttempt(), attempt);
+        });
+        assert.equal(currentAttempt(), undefined);
+      });
     });
   });
 }

@@ -18,14 +18,7 @@ import {
   setEngine,
   traceOf,
 } from "../driver/index.js";
-
-const QUICK = { backoff: { kind: "constant", base: 0 }, jitter: { kind: "none" } } as const;
-
-class Status extends Error {
-  constructor(readonly status: number) {
-    super(`status ${status}`);
-  }
-}
+import { QUICK, Status } from "./setup.js";
 
 interface Asked {
   readonly model: string;

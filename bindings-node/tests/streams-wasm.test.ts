@@ -1,3 +1,3 @@
-import { suite } from "./streams-suite.js";
+import { suite } from "./streams/suite.js";
 
 suite("wasm");

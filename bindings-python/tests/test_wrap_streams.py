@@ -14,7 +14,7 @@ from at_gateway import OFTEN, Drill, cut_then, gateway
 from sdk_clients import MODEL, SDKS, messages, run
 
 import reprieve
-from reprieve import ConfigError, Discard, Run, StreamError, trace_of
+from reprieve import ConfigError, Discard, MisuseError, Run, StreamError, trace_of
 
 TEXT = "The gateway answers: all is well, 世界é"
 QUICK: dict[str, Any] = {"max_attempts": 3, "backoff": {"base": 0.01, "max": 0.02}, "total_timeout": 300}
@@ -227,6 +227,40 @@ def test_the_stream_is_the_sdks_own(drill: Drill) -> None:
     run(main())
     other = reprieve.wrap(SDKS["bedrock"].make(drill), QUICK)
     assert isinstance(converse(other, "hello"), botocore.eventstream.EventStream)
+
+
+def test_a_stream_is_consumed_once(drill: Drill) -> None:
+    client = reprieve.wrap(SDKS["openai"].make(drill), QUICK)
+    stream = chat(client, "#[ok]")
+    assert trace_of(stream).trace_id == stream.trace.trace_id  # the call is under way
+    for _item in stream:
+        break
+    assert list(stream)  # who left a loop goes on
+    with pytest.raises(MisuseError, match="consumed once: ask for a new one"):
+        iter(stream)
+    closed = chat(client, "#[ok]")
+    closed.close()
+    with pytest.raises(MisuseError, match="over"):
+        list(closed)
+    assert next(closed, None) is None
+    assert trace_of(closed).ended["outcome"] == "cancelled"
+    awaited = reprieve.wrap(SDKS["anthropic async"].make(drill), QUICK)
+
+    async def main() -> None:
+        stream = await claude(awaited, "#[ok]")
+        async for _item in stream:
+            break
+        assert [item async for item in stream]
+        assert trace_of(stream).ended["outcome"] == "success"
+        with pytest.raises(MisuseError, match="consumed once"):
+            [item async for item in stream]
+        closed = await claude(awaited, "#[ok]")
+        await closed.close()
+        with pytest.raises(MisuseError, match="over"):
+            [item async for item in closed]
+        assert await anext(closed, None) is None
+
+    run(main())
 
 
 def test_a_stream_is_charged_to_its_run(drill: Drill) -> None:

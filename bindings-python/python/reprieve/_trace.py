@@ -80,7 +80,7 @@ def attached(end: object) -> Trace | None:
 
 def trace_of(end: object) -> Trace | None:
     """The trace of the call that raised this exception, looked for along its causes and in its groups; or of the call
-    of a wrapped client or an HTTP layer that gave this answer.
+    of a wrapped client or an HTTP layer that gave this answer; or what a stream's call has recorded so far.
 
     >>> from reprieve import Policy, trace_of
     >>> def fails():
@@ -92,4 +92,6 @@ def trace_of(end: object) -> Trace | None:
     stop
     """
     links = chain_of(end) if is_exception(end) else (end,)
-    return next((trace for link in links if (trace := attached(link))), None)
+    found = next((trace for link in links if (trace := attached(link))), None)
+    own = get(end, "trace") if found is None else None  # a stream's, or a result's
+    return own if isinstance(own, Trace) else found

@@ -9,7 +9,7 @@ without a policy. Helpers that take a stream of the SDK's (`.stream()` managers)
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 from .._current import current_attempt
@@ -114,7 +114,7 @@ def _guarded(kept: Kept, items: Any, chained: Any) -> Any:
     return made
 
 
-def _chained(first: Any, items: Stream[Any]) -> Iterator[Any]:
+def _chained(first: Any, items: Stream[Any]) -> Generator[Any, None, None]:
     if first is not NOTHING:
         yield first.own if type(first) is Event else first
         for item in items:
@@ -124,7 +124,7 @@ def _chained(first: Any, items: Stream[Any]) -> Iterator[Any]:
 class _Chained:
     """The same for a client that is awaited; no generator, of which each costs half a microsecond for an item."""
 
-    __slots__ = ("_advance",)
+    __slots__ = ("_advance", "_rest")
 
     def __init__(self, first: Any, items: AsyncStream[Any]) -> None:
         advance: Callable[[], Awaitable[Any]] = items.__anext__ if first is NOTHING else aiter(items).__anext__
@@ -134,6 +134,11 @@ class _Chained:
             return first
 
         self._advance = advance if first is NOTHING else once
+        self._rest = advance
+
+    def close(self) -> None:
+        """The first item is not delivered any more."""
+        self._advance = self._rest
 
     def __aiter__(self) -> _Chained:
         return self
@@ -157,6 +162,21 @@ class _Shared:
     _kept: Kept
     _items: Any
     _iterator: Any
+    #: Somebody has asked for an iterator, or closed the stream.
+    _used = False
+
+    def _use(self) -> Any:
+        """The iterator; raises `MisuseError` where it has nothing left, as a loop that finds nothing explains nothing.
+        Who left a loop early may go on."""
+        if self._used:
+            self._items._once()
+        self._used = True
+        return self._iterator
+
+    def _leave(self) -> None:
+        """The stream is closed: its first item, which waits for the consumer, is not delivered any more."""
+        self._used = True
+        self._iterator.close()
 
     @property
     def response(self) -> Any:
@@ -177,7 +197,7 @@ class _Guarded(_Shared):
         return next(self._iterator)
 
     def __iter__(self) -> Iterator[Any]:
-        iterator: Iterator[Any] = self._iterator
+        iterator: Iterator[Any] = self._use()
         return iterator
 
     def __enter__(self) -> Any:
@@ -188,6 +208,7 @@ class _Guarded(_Shared):
 
     def close(self) -> None:
         """Ends the call, and closes the response."""
+        self._leave()
         self._items.close()
 
 
@@ -196,7 +217,7 @@ class _AsyncGuarded(_Shared):
         return self._iterator.__anext__()  # type: ignore[no-any-return]
 
     def __aiter__(self) -> AsyncIterator[Any]:
-        iterator: AsyncIterator[Any] = self._iterator
+        iterator: AsyncIterator[Any] = self._use()
         return iterator
 
     async def __aenter__(self) -> Any:
@@ -207,6 +228,7 @@ class _AsyncGuarded(_Shared):
 
     def close(self) -> Awaitable[None]:
         """Ends the call, and closes the response."""
+        self._leave()
         closing: Awaitable[None] = self._items.aclose()
         return closing
 
