@@ -5,34 +5,39 @@ import { get } from "./reading.js";
 /** Of an error's body so much is read: what an error says is short. */
 const LONGEST_ERROR = 1_048_576;
 
+const INSTEAD = "text, bytes, a Blob or a form: pass one";
+
 /**
- * The request's body as something that can be sent as often as needed: a stream is read into memory, up to `most` bytes.
- * `undefined` where the request's own body will do. Throws `ConfigError` for a stream that is longer; `what` names the request.
+ * A body that is read as it is sent, read into memory, so that it can be sent as often as needed. Throws `ConfigError`
+ * where it has more than `most` bytes, was read before, or holds what is no bytes; `what` names the request, and `others`
+ * says what else may be done. The signal ends the reading.
  */
-export async function resendable(
-  input: unknown,
-  init: RequestInit | undefined,
+export async function kept(
+  body: unknown,
   most: number,
   what: string,
-): Promise<unknown> {
-  const given = init?.body ?? undefined;
-  const body = given ?? get(input, "body");
-  if (!isOnce(body)) return undefined;
+  { others = "", signal }: { others?: string; signal?: AbortSignal } = {},
+): Promise<Uint8Array<ArrayBuffer>> {
+  const refuse = (value: string): never => {
+    throw new ConfigError(`the body of ${what}`, value, INSTEAD + others);
+  };
+  if (get(body, "locked") || get(body, "bodyUsed")) refuse("one that was read already, or is being read,");
   const parts: Uint8Array[] = [];
   let size = 0;
-  for await (const part of partsOf(body)) {
-    const bytes = typeof part === "string" ? new TextEncoder().encode(part) : (part as Uint8Array);
+  for await (const part of partsOf(body, signal)) {
+    const bytes = typeof part === "string" ? new TextEncoder().encode(part) : part;
+    if (!ArrayBuffer.isView(bytes)) return refuse(`a stream of ${typeof part}s`);
     size += bytes.byteLength;
-    if (size > most) {
-      throw new ConfigError(
-        `the body of ${what}`,
-        `one that can be sent once, of more than ${most} bytes,`,
-        "text, bytes, a Blob or a form: pass one, raise maxBody, or send it through a fetch that is not wrapped",
-      );
-    }
-    parts.push(bytes);
+    if (size > most) refuse(`one that can be sent once, of more than ${most} bytes,`);
+    parts.push(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength));
   }
+  signal?.throwIfAborted();
   return joined(parts, size);
+}
+
+/** A stream, or something iterated: nothing that a second attempt could read from its beginning. */
+export function isOnce(body: unknown): boolean {
+  return Boolean(get(body, "getReader") || get(body, Symbol.asyncIterator as never));
 }
 
 /** What a failed response says, as far as it can be had in so many milliseconds; the response can still be read. */
@@ -77,22 +82,22 @@ export function withBody(response: Response, body: ReadableStream<Uint8Array>): 
   for (const [name, value] of Object.entries({ url, redirected, type, headers })) {
     Object.defineProperty(made, name, { value, enumerable: true });
   }
-  return made;
+  // Of what is said here a copy knows nothing by itself.
+  const clone = (): Response => withBody(response, Response.prototype.clone.call(made).body as typeof body);
+  return Object.defineProperty(made, "clone", { value: clone });
 }
 
-/** A stream, or something iterated: nothing that a second attempt could read from its beginning. */
-function isOnce(body: unknown): boolean {
-  return Boolean(get(body, "getReader") || get(body, Symbol.asyncIterator as never));
-}
-
-async function* partsOf(body: unknown): AsyncGenerator<unknown> {
+async function* partsOf(body: unknown, signal: AbortSignal | undefined): AsyncGenerator<unknown> {
   const reader = (body as ReadableStream<unknown>).getReader?.();
   if (!reader) return yield* body as AsyncIterable<unknown>;
+  const leave = (): void => void reader.cancel(signal?.reason).catch(() => {});
+  signal?.addEventListener("abort", leave);
   try {
     for (let part = await reader.read(); !part.done; part = await reader.read()) yield part.value;
   } finally {
+    signal?.removeEventListener("abort", leave);
     // What comes after the limit is not read either.
-    reader.cancel().catch(() => {});
+    leave();
   }
 }
 

@@ -23,6 +23,8 @@ type ErrorClass = new (...args: never[]) => Error;
  */
 export function branded<C extends ErrorClass>(name: string, made: C): C {
   const brand = Symbol.for(`reprieve.${name}`);
+  // Loggers ask the class for its name, which minified code has lost.
+  Object.defineProperty(made, "name", { value: name });
   Object.defineProperties(made.prototype, { name: { value: name }, [brand]: { value: true } });
   const { [Symbol.hasInstance]: usual } = Function.prototype;
   Object.defineProperty(made, Symbol.hasInstance, {

@@ -56,7 +56,8 @@ export function factsOf(error: unknown, began = 0, inAnswer = false): Record<str
     inner_trace: of((link) => {
       // A client's error keeps the headers of the response that an inner call gave up on.
       const trace = attached(link) ?? attached(get(link, "headers"));
-      return trace && trace._endedAt >= began ? trace.traceId : undefined;
+      // What an inner call brought whole is no failure that it has retried.
+      return trace?.note && trace._endedAt >= began ? trace.traceId : undefined;
     }),
     wall_now_ms: clock.wall(),
     ...of(answer),

@@ -1,15 +1,15 @@
 /** `wrapFetch`: a `fetch` whose requests are tried again. */
-import { drop, resendable, textOf, withBody } from "./body.js";
+import { drop, isOnce, kept, textOf, withBody } from "./body.js";
 import { ConfigError } from "./errors.js";
 import { Events } from "./events.js";
 import { StreamError } from "./frames.js";
 import { Bound } from "./policy.js";
 import type { StreamAttempt } from "./pull.js";
 import { get } from "./reading.js";
-import { policyOf } from "./retry.js";
+import { boundOf } from "./retry.js";
 import { modeOf, streamOf } from "./stream.js";
 import { attach, type Trace, traceOf } from "./trace.js";
-import type { CallOptions, PolicyFields } from "./types.js";
+import type { CallOptions, PolicyFields, PresetName } from "./types.js";
 
 /** What `wrapFetch` takes beside the options of a call. */
 export interface FetchOptions extends CallOptions {
@@ -47,7 +47,7 @@ const wrapped = new WeakSet<object>();
  */
 export function wrapFetch<F extends AnyFetch = typeof globalThis.fetch>(
   fetch?: F,
-  policy?: Bound | PolicyFields,
+  policy?: Bound | PolicyFields | PresetName,
   options: FetchOptions = {},
 ): F {
   const send = (fetch ?? ((input: never, init: never) => globalThis.fetch(input, init))) as Fetch;
@@ -58,7 +58,16 @@ export function wrapFetch<F extends AnyFetch = typeof globalThis.fetch>(
   if (!(Number.isInteger(maxBody) && maxBody >= 0)) {
     throw new ConfigError("maxBody", String(maxBody), "a whole number of bytes");
   }
-  const bound = policyOf(policy).bind(others);
+  if (!(Array.isArray(methods) && methods.every((name) => typeof name === "string"))) {
+    throw new ConfigError("methods", String(methods), 'a list of names: ["POST"]');
+  }
+  if (
+    idempotencyHeader !== undefined &&
+    !(typeof idempotencyHeader === "string" && /^[\w!#$%&'*+.^`|~-]+$/.test(idempotencyHeader))
+  ) {
+    throw new ConfigError("idempotencyHeader", `"${idempotencyHeader}"`, "the name of a header");
+  }
+  const bound = boundOf(policy).bind(others);
   const allowed = [...IDEMPOTENT, ...methods.map((name) => name.toUpperCase())];
   checkForBytes(bound);
   let unsafe: Bound | undefined;
@@ -71,12 +80,7 @@ export function wrapFetch<F extends AnyFetch = typeof globalThis.fetch>(
     if (!mayRepeat) unsafe ??= unsafely(bound);
     const owner = unsafe && !mayRepeat ? unsafe : bound;
     const signal = (init?.signal ?? get(input, "signal") ?? undefined) as AbortSignal | undefined;
-    const body = await resendable(input, init, maxBody, `${method} ${get(input, "url") ?? input}`);
-    const request = {
-      _input: input,
-      _init: body === undefined ? init : { ...init, body: body as BodyInit },
-      _headers: headers,
-    };
+    const request = { _input: input, _init: init, _headers: headers };
     return new Exchange(send, request, method, idempotencyHeader, maxBody)._perform(
       signal ? owner.bind({ signal }) : owner,
     );
@@ -113,6 +117,7 @@ class Exchange {
   private _failed: Response | undefined;
   private _answered: Response | undefined;
   private _attempted: StreamAttempt<Uint8Array> | undefined;
+  private _kept: Promise<BodyInit> | undefined;
 
   constructor(
     private readonly _send: Fetch,
@@ -149,6 +154,11 @@ class Exchange {
     this._failed = undefined;
     const { _input: input, _init: given, _headers: headers } = this._request;
     const init: RequestInit = { ...given, signal: attempt.signal };
+    const body = given?.body ?? get(input, "body");
+    if (isOnce(body)) {
+      this._kept ??= this._keep(given?.body ? body : input, body, attempt);
+      init.body = await this._kept;
+    }
     if (this._keyHeader) {
       const own = new Headers(headers);
       if (!own.has(this._keyHeader)) own.set(this._keyHeader, attempt.idempotencyKey);
@@ -170,6 +180,17 @@ class Exchange {
     const length = response.headers.get("content-length");
     attempt._wholly = length !== null && Number(length) <= this._maxBody;
     return response;
+  }
+
+  /** What can be sent once, as something that each attempt can send: read within the first one. */
+  private _keep(holder: unknown, body: unknown, { signal }: StreamAttempt<Uint8Array>): Promise<BodyInit> {
+    const {
+      _method: method,
+      _request: { _input: input },
+    } = this;
+    const others = ", raise maxBody, or send it through a fetch that is not wrapped";
+    const used = get(holder, "bodyUsed") === true ? holder : body;
+    return kept(used, this._maxBody, `${method} ${get(input, "url") ?? input}`, { others, signal });
   }
 
   /** The response that the call gave up on; else throws what was thrown. */

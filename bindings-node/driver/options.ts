@@ -29,6 +29,8 @@ export interface Meter {
 type Check = string | readonly [passes: (value: any) => boolean, allowed: string];
 
 const isFunction = (value: unknown): boolean => typeof value === "function";
+const areFunctions = (table: unknown): boolean =>
+  typeof table === "object" && Object.values(table as object).every(isFunction);
 
 /** A type's name, or a test and what is allowed. */
 const CHECKS: { readonly [name in keyof CallOptions]-?: Check } = {
@@ -40,11 +42,11 @@ const CHECKS: { readonly [name in keyof CallOptions]-?: Check } = {
   classify: "function",
   retryIf: "function",
   backoff: "function",
-  targets: [(value) => Object.values(value).every(isFunction), "an object from target id to function"],
+  targets: [areFunctions, "an object from target id to function"],
   request: [() => true, "anything"],
   check: "function",
   prepare: "function",
-  repair: [(value) => Object.values(value).every(isFunction), "an object from kind of failure to function"],
+  repair: [areFunctions, "an object from kind of failure to function"],
   guards: [(value) => value instanceof Guards, "a Guards"],
   // Not by its class, which who has no runs does not load.
   run: [(value) => value._wakers, "a Run"],
@@ -62,7 +64,8 @@ export function merged(policy: Policy, options: Options, given: CallOptions): Op
     const value = given[name as keyof CallOptions];
     if (value === undefined) continue;
     const check = CHECKS[name as keyof CallOptions];
-    if (!check) throw new ConfigError(name, typeof value, `no such option; the options are ${Object.keys(CHECKS)}`);
+    if (!check)
+      throw new ConfigError(name, typeof value, `no such option; the options are ${Object.keys(CHECKS).join(", ")}`);
     if (value !== null && !(typeof check === "string" ? typeof value === check : check[0](value))) {
       throw new ConfigError(name, String(value), typeof check === "string" ? `a ${check}` : check[1]);
     }

@@ -1,5 +1,6 @@
 /** One request of a wrapped client: a call, whose attempts the SDK sends and reads. */
 import type { Attempt } from "./attempt.js";
+import { kept } from "./body.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Feed } from "./feed.js";
 import { toJson } from "./fields.js";
@@ -61,6 +62,8 @@ export const SENT_BY = /* @__PURE__ */ Symbol("reprieve.request");
 const OWN = ["then", "catch", "finally", "withResponse"];
 /** How much later a client's own timer goes off than that of the attempt, in milliseconds. */
 const LATER = 100;
+/** So much is kept of a body that is read as it is sent, in bytes. */
+const MOST = 1 << 20;
 /** No timer takes more milliseconds. */
 const LONGEST = 2 ** 31 - 1;
 
@@ -107,6 +110,9 @@ export class Request implements Meter {
   private _attempted: Attempt | undefined = undefined;
   private _sent = 0;
   private _retries = 0;
+  /** A body that is sent once, and what it held. */
+  private _once: unknown;
+  private _kept: unknown;
 
   constructor(
     private readonly _client: Client,
@@ -131,8 +137,7 @@ export class Request implements Meter {
   /** Runs the call. */
   async _run(options: RequestOptions, send: Send): Promise<Props> {
     this._model = get(options.body, "model");
-    const alone = refuseRetries(options.maxRetries) || isSentOnce(options.body);
-    const plan = alone ? this._plan._once : this._plan;
+    const plan = refuseRetries(options.maxRetries) ? this._plan._once : this._plan;
     const owner = options.method?.toLowerCase() === "get" ? plan._safe : plan._owner;
     const outer = this._outer?._over ? undefined : this._outer?.signal;
     const bound = metered(owner, this, options.signal ?? outer, options.body);
@@ -181,9 +186,10 @@ export class Request implements Meter {
     this._attempted = attempt;
     this._sent = this._retries = 0;
     const client = this._plan._told._clients[attempt.target] ?? this._client;
-    const body = attempt.request;
-    this._model = get(body ?? options.body, "model");
-    const asked = { ...options, ...(body === undefined ? {} : { body }), ...this._limits(options, client, attempt) };
+    const given = attempt.request ?? options.body;
+    this._model = get(given, "model");
+    const body = isSentOnce(given) ? await this._wholeBody(given, options, attempt) : given;
+    const asked = { ...options, body, ...this._limits(options, client, attempt) };
     const sent = await send(client, asked)
       .catch((error) => {
         if (!refreshes(client, error)) throw error;
@@ -200,6 +206,15 @@ export class Request implements Meter {
       throw client.makeStatusError(status, value, undefined, headers);
     }
     return new Answer(_props, true, value);
+  }
+
+  /** The body as each attempt can send it: what is read as it is sent is kept, within the first of them. */
+  private _wholeBody(body: unknown, { method, path }: RequestOptions, { signal }: Attempt): unknown {
+    if (this._once !== body) {
+      this._once = body;
+      this._kept = kept(body, MOST, `${method?.toUpperCase()} ${path}`, { signal });
+    }
+    return this._kept;
   }
 
   /** An answer that is read whole; `traceOf` knows the trace of what the caller gets. */

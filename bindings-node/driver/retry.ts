@@ -1,8 +1,9 @@
 /** `retry`: a function under a policy, in one call. */
 import type { AttemptFunction } from "./attempt.js";
+import { ConfigError } from "./errors.js";
 import { onlySignal } from "./options.js";
 import { Bound, Policy } from "./policy.js";
-import type { CallOptions, PolicyFields } from "./types.js";
+import type { CallOptions, PolicyFields, PresetName } from "./types.js";
 
 const literals = new WeakMap<object, Policy>();
 let standard: Policy | undefined;
@@ -32,10 +33,22 @@ export function policyOf(policy: Bound | PolicyFields | undefined): Bound {
   return policy instanceof Bound ? policy : readOnce(policy);
 }
 
+/** The same, where a preset's name will do: for what is made once, and not for each call. */
+export function boundOf(policy: Bound | PolicyFields | PresetName | undefined): Bound {
+  return typeof policy === "string" ? Policy.preset(policy) : policyOf(policy);
+}
+
 function readOnce(policy: PolicyFields | undefined): Bound {
   if (policy === undefined) {
     standard ??= new Policy();
     return standard;
+  }
+  if (typeof policy !== "object" || policy === null) {
+    throw new ConfigError(
+      "policy",
+      JSON.stringify(policy) ?? typeof policy,
+      "a Policy, Policy.preset(name), or fields",
+    );
   }
   let made = literals.get(policy);
   if (!made) {

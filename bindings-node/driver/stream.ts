@@ -98,7 +98,7 @@ export class RetryStream<T> implements AsyncIterableIterator<T, undefined> {
   }
 
   private _take(): void {
-    if (this._taken) throw new MisuseError("a stream is consumed once: call retryStream again, or keep its items");
+    if (this._taken) throw new MisuseError("a stream is consumed once: ask for a new one, or keep its items");
     this._taken = true;
   }
 }

@@ -1,6 +1,7 @@
 /** A call's trace: its receipts and how it ended, kept beside the error that it throws. */
 import { chainOf } from "./chain.js";
 import { engine } from "./load.js";
+import { get } from "./reading.js";
 
 /** One record: the fields are the wire format's, the same in every language. */
 export type Receipt = Record<string, unknown>;
@@ -42,6 +43,17 @@ export class Trace {
     return engine().timeline(this.traceId, this._text());
   }
 
+  /** What a logger writes: the records as objects. */
+  toJSON(): { traceId: string; note: string; receipts: Receipt[]; ended: Receipt | undefined } {
+    const { traceId, note, receipts, ended } = this;
+    return { traceId, note, receipts, ended };
+  }
+
+  /** What Node's console shows, also within an error. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return `Trace ${this.traceId} of ${this.receipts.length} receipts`;
+  }
+
   private _text(): string {
     if (typeof this._lines === "function") this._lines = this._lines();
     return this._lines;
@@ -57,9 +69,9 @@ export function attach(error: unknown, trace: Trace): void {
   if (Object(error) === error) traces.set(error as object, trace);
 }
 
-/** The trace kept for this very value. */
+/** The trace kept for this very value, or for the response that an error was made of. */
 export function attached(error: unknown): Trace | undefined {
-  return traces.get(error as object);
+  return traces.get(error as object) ?? traces.get(get(error, "response") as object);
 }
 
 /** The trace of the call that threw this, looked for along its causes and in its groups; or of a wrapped client's answer. */

@@ -2,10 +2,10 @@
 import { currentAttempt } from "./attempt.js";
 import { ConfigError } from "./errors.js";
 import { headerOf, Plan, refuseRetries } from "./plan.js";
-import { type Bound, Policy } from "./policy.js";
+import type { Bound, Policy } from "./policy.js";
 import { checkedPrices } from "./prices.js";
 import { counting, Request, SENT_BY } from "./request.js";
-import { policyOf } from "./retry.js";
+import { boundOf } from "./retry.js";
 import { type Client, isChosen, quiet, type RequestOptions, sdkOf } from "./sdk.js";
 import { modeOf } from "./stream.js";
 import type { CallOptions, PolicyFields, PresetName, Prices } from "./types.js";
@@ -29,8 +29,8 @@ const wrapped = /* @__PURE__ */ new WeakSet<object>();
  * bound, the name of a preset, or fields. The client's own retries are off. What derives from it (`withOptions`, `beta`,
  * resources, pages) is wrapped as well and refuses `maxRetries`, but for 0, which means one attempt. An attempt ends at
  * its timeout, and at the client's own where that was chosen and is shorter. A body is read within its attempt, unless
- * `asResponse()` takes it as it comes; a request whose body can be sent once makes one attempt. A stream may be tried
- * again until its first content. What `prepare` and `repair` get is the body of the request.
+ * `asResponse()` takes it as it comes. A stream may be tried again until its first content. A request's body that can be
+ * sent once is kept, up to 1 MiB, and refused beyond. What `prepare` and `repair` get is the body of the request.
  *
  * When a call gives up it throws the SDK's own error. `traceOf` has the trace of that error, of an answer, and of a
  * stream that was read to its end.
@@ -51,7 +51,7 @@ export function wrap<T extends object>(
   refuseWrapped("client", client);
   const sdk = sdkOf(client);
   const given = client as unknown as Client;
-  const owner = (typeof policy === "string" ? Policy.preset(policy) : policyOf(policy)).bind(ownOptions(rest));
+  const owner = boundOf(policy).bind(ownOptions(rest));
   refuseMode(owner.policy);
   const own = isChosen(given, given.timeout) ? ", at most its own" : "";
   const plan = new Plan(owner, {
@@ -119,6 +119,8 @@ function ownOptions(given: CallOptions): CallOptions {
 }
 
 function others(owner: Bound, sdk: string, clients: { readonly [target: string]: object }): Record<string, Client> {
+  if (typeof clients !== "object")
+    throw new ConfigError("clients", String(clients), "an object from target id to client");
   const out: Record<string, Client> = {};
   for (const [target, client] of Object.entries(clients)) {
     const field = `clients.${target}`;

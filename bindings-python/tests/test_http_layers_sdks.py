@@ -77,6 +77,15 @@ class TestOpenAI:
         assert (result.attempts, len(drill.visits())) == (1, 3)
         assert result.trace.receipts[0]["kind"] == "server_error"
 
+    def test_a_policy_around_it_retries_what_it_makes_of_a_success(self, drill: Drill) -> None:
+        def ask() -> None:
+            answer = client.chat.completions.with_raw_response.create(model="m", messages=messages("ok"))
+            raise openai.APIStatusError("not what was asked for", response=answer.http_response, body=None)
+
+        with openai.OpenAI(base_url=drill.url, **settings(drill, plain())) as client:
+            result = at_once(retry_on=["unknown"]).execute(ask)
+        assert (result.attempts, len(drill.visits())) == (3, 3)
+
     def test_a_stream(self, drill: Drill) -> None:
         with openai.OpenAI(base_url=drill.url, **settings(drill, plain())) as client:
             stream = client.chat.completions.create(model="m", messages=messages("503,ok"), stream=True)

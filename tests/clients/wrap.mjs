@@ -281,6 +281,10 @@ export async function suite(engine, { openai, anthropic } = {}) {
           ["primary", "primary", "primary", "backup", "backup"],
         );
         assert.throws(() => wrap(backup, QUICK, { clients: { backup } }), /clients.backup.*a target of the policy/);
+        assert.throws(
+          () => wrap(backup, QUICK, { clients: "backup" }),
+          /^ConfigError: clients: backup .*an object from/,
+        );
       });
 
       test("a request is prepared for its target, and repaired; an answer is checked", async () => {
@@ -343,31 +347,27 @@ export async function suite(engine, { openai, anthropic } = {}) {
         assert.match(warn.mock.calls[0].arguments[0], /sent 1 more of a request by itself/);
       });
 
-      test("a body that is sent once makes one attempt", async () => {
+      test("a body that is read as it is sent is kept, or refused", async () => {
         const { client, count } = opened();
-        const body = new ReadableStream({
-          start(controller) {
-            controller.enqueue(
-              new TextEncoder().encode(
-                JSON.stringify({
-                  model: "m",
-                  max_tokens: 5,
-                  messages: [{ role: "user", content: "#[500]" }],
-                }),
-              ),
-            );
-            controller.close();
-          },
+        const body = JSON.stringify({
+          model: "m",
+          max_tokens: 5,
+          messages: [{ role: "user", content: "#[500,529x1,ok]" }],
         });
         const path = name === "openai" ? "/chat/completions" : "/v1/messages";
-        const error = await thrown(
-          client.post(path, {
-            body,
-            headers: { "content-type": "application/json" },
-          }),
+        const sent = (body) => client.post(path, { body, headers: { "content-type": "application/json" } });
+        assert.equal(sdk.text(await sent(new Response(body).body)), TEXT);
+        assert.equal(await count(), 3);
+        async function* parts() {
+          yield new Uint8Array(1 << 20);
+          yield body;
+        }
+        const large = await thrown(sent(parts()));
+        assert.match(
+          String(large),
+          new RegExp(`the body of POST ${path}: .*of more than 1048576 bytes, is not allowed`),
         );
-        assert.ok(error instanceof Class.InternalServerError);
-        assert.equal(await count(), 1);
+        assert.equal(await count(), 3);
       });
 
       test("a body that breaks while it is read, and an error under a status that says success", async () => {

@@ -209,6 +209,68 @@ const REQUESTS = {
     equal((await all()).length, 4);
   },
 
+  async "a body that cannot be sent again is refused"(place) {
+    const { id, count } = drill(place);
+    const init = { method: "PUT", headers: { "x-drill-id": id }, duplex: "half" };
+    const used = new place.Request(`${place.url}/any`, { ...init, body: "#[ok]" });
+    await used.text();
+    const locked = new Response("#[ok]").body;
+    locked.getReader();
+    const junk = new ReadableStream({ start: (controller) => controller.enqueue(1) });
+    const refused = async (...request) => (await thrown(() => wrapped(place)(...request)))?.message;
+    matches(
+      await refused(used),
+      /^the body of PUT http:.*read already, or is being read, is not allowed; it takes text/,
+    );
+    matches(await refused(`${place.url}/any`, { ...init, body: locked }), /read already, or is being read,/);
+    matches(await refused(`${place.url}/any`, { ...init, body: junk }), /a stream of numbers is not allowed/);
+    equal(await count(), 0);
+  },
+
+  async "a body that never comes ends with the attempt, and with the caller's signal"(place) {
+    const init = { method: "PUT", headers: {}, duplex: "half" };
+    let left;
+    const stalled = () =>
+      new ReadableStream({
+        cancel(reason) {
+          left = reason;
+        },
+      });
+    const once = wrapped(place, {}, { attemptTimeout: 20, maxAttempts: 1 });
+    matches(
+      (await thrown(() => once(`${place.url}/any`, { ...init, body: stalled() })))?.message,
+      /longer than 0.02 s/,
+    );
+    const controller = new AbortController();
+    const asked = thrown(() =>
+      wrapped(place)(`${place.url}/any`, { ...init, body: stalled(), signal: controller.signal }),
+    );
+    const reason = new Error("enough");
+    controller.abort(reason);
+    equal(await asked, reason);
+    await until(() => left === reason);
+  },
+
+  async "a copy of a response knows where it came from"(place) {
+    const { id } = drill(place);
+    const response = await wrapped(place)(`${place.url}/any?q=%23[503,ok]`, drilled(id));
+    const copy = response.clone();
+    same([copy.url, copy.status, await copy.text()], [response.url, 200, await response.text()]);
+  },
+
+  async "an error that keeps the response is not retried by the call around it"(place) {
+    const { id, count } = drill(place);
+    const { retry } = place.reprieve;
+    const failing = (marker) => async () => {
+      const response = await wrapped(place)(`${place.url}/any?q=%23[${marker}]`, drilled(id));
+      throw Object.assign(new TypeError("fetch failed"), { response });
+    };
+    await thrown(() => retry(failing("500"), QUICK));
+    equal(await count(), 3);
+    await thrown(() => retry(failing("ok"), QUICK));
+    equal(await count(), 6);
+  },
+
   async "a body that breaks is asked for again, if it is short or is to come whole"(place) {
     const { id, count } = drill(place);
     const short = await wrapped(place)(`${place.url}/any?q=%23[cut=10,ok]`, drilled(id));
@@ -284,6 +346,10 @@ const REQUESTS = {
       [() => wrapFetch(fetch, { targets: [{ id: "a" }, { id: "b" }] }), /^targets: a,b .*one target here/],
       [() => wrapFetch(fetch, {}, { maxBody: -1 }), /^maxBody: -1 .*whole number of bytes/],
       [() => wrapFetch(fetch, {}, { maxbody: 1 }), /^maxbody: .*no such option/],
+      [() => wrapFetch(fetch, {}, { methods: "POST" }), /^methods: POST .*a list of names/],
+      [() => wrapFetch(fetch, {}, { idempotencyHeader: "a key" }), /^idempotencyHeader: "a key" .*name of a header/],
+      [() => wrapFetch(fetch, "interactiv"), /^preset: "interactiv" .*interactive, batch/],
+      [() => wrapFetch(fetch, 3), /^policy: 3 .*Policy.preset\(name\), or fields/],
     ];
     for (const [what, says] of refused) matches((await thrown(what))?.message ?? "nothing was refused", says);
   },

@@ -4,17 +4,22 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, test } from "node:test";
+import { inspect } from "node:util";
 import {
+  AttemptTimeout,
   BadOutput,
   BudgetExhausted,
   CallCancelled,
   CircuitOpen,
+  ConfigError,
   CoolingDown,
   classify,
   DeadlineExceeded,
   Failure,
+  MisuseError,
   Policy,
   Result,
+  RetryError,
   RetryExhausted,
   retry,
   Shed,
@@ -103,7 +108,17 @@ export function errors(): void {
       assert.equal((await new Policy().execute(() => Promise.reject(undefined))).ok, false);
     });
 
+    test("what a logger writes of a trace is its records", async () => {
+      const result = await new Policy({ ...QUICK, maxAttempts: 1 }).execute(flaky(9, new Status(503)));
+      const { traceId, note, receipts, ended } = result.trace;
+      assert.deepEqual(JSON.parse(JSON.stringify({ result })).result.trace, { traceId, note, receipts, ended });
+      assert.equal(inspect(result.trace), `Trace ${traceId} of 1 receipts`);
+    });
+
     test("our own errors are of the kinds that they are of in every language", () => {
+      for (const Class of [ConfigError, RetryError, BudgetExhausted, MisuseError, AttemptTimeout]) {
+        assert.equal(Class.name, new (Class as new () => Error)().name);
+      }
       const kinds = {
         invalid_output: BadOutput,
         budget_exhausted: BudgetExhausted,

@@ -47,6 +47,7 @@ export function input(): void {
         [{ seed: -1n }, /^seed: -1 /],
         [{ seed: 2n ** 64n }, /^seed: /],
         [{ seed: true }, /^seed: true /],
+        [{ repair: 3 }, /^repair: 3 .*an object from kind/],
         [{ traceId: "xyz" }, /^traceId: xyz .*32/],
         [{ signal: {} }, /^signal: .*an AbortSignal/],
         [{ scene: 5 }, /^scene: 5 .*string/],

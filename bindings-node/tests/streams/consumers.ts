@@ -90,7 +90,7 @@ export function consumers(): void {
       const stream = retryStream(new Played([["a"]]).fn, QUICK);
       await all(stream);
       assert.throws(() => stream[Symbol.asyncIterator](), MisuseError);
-      assert.throws(() => stream.toReadableStream(), /consumed once: call retryStream again, or keep its items/);
+      assert.throws(() => stream.toReadableStream(), /consumed once: ask for a new one, or keep its items/);
     });
 
     test("who asks twice at once gets two items, in order", async () => {

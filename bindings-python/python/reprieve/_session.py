@@ -387,10 +387,12 @@ class Session:
         return evidence
 
     def _inner(self, error: BaseException) -> str | None:
-        """The trace id of an inner call: one that ended while this attempt ran. An exception that is raised again and
-        again may still carry the trace of an earlier call."""
+        """The trace id of an inner call that failed: one that ended while this attempt ran. An exception that is raised
+        again and again may still carry the trace of an earlier call, and that of a response the one of a success."""
         trace = attached(error)
-        return trace.trace_id if trace is not None and trace.made_at >= self._since else None
+        if trace is None or trace.made_at < self._since or (trace.ended or {}).get("outcome") == "success":
+            return None
+        return trace.trace_id
 
     def _told(self, action: Action) -> Action:
         """Hands records to the sink and events to the listener."""
