@@ -20,6 +20,8 @@ from google import genai
 import reprieve
 
 MODEL = "model-1"
+#: The fields of a policy that waits for next to nothing.
+QUICK: dict[str, Any] = {"max_attempts": 3, "backoff": {"base": 0.01, "max": 0.02}, "total_timeout": 300}
 LOOP = asyncio.new_event_loop()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import openai
 import pytest
 import trio
-from at_gateway import Drill, gateway
+from at_gateway import Drill
 from test_hedging import SOON, USER, hedging, run, run_bare, shown
 
 from reprieve import AttemptTimeout, CallCancelled, Discard, Policy, Run, current_attempt, trace_of, wrap
@@ -575,12 +575,6 @@ def test_under_trio_a_stream_is_not_joined() -> None:
 
 
 # --- the real thing ---
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as found:
-        yield found
 
 
 @pytest.mark.parametrize("slow", ["slow=600000", "sse-first=600000"], ids=["no answer", "no content"])

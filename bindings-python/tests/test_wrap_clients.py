@@ -7,7 +7,7 @@ import io
 import json
 import re
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anthropic
@@ -15,25 +15,11 @@ import httpx2
 import openai
 import pytest
 import sdk_clients
-from at_gateway import Drill, gateway
-from sdk_clients import MODEL, SDKS, messages, run
+from at_gateway import ANSWER, Drill
+from sdk_clients import MODEL, QUICK, SDKS, messages, run
 
 import reprieve
 from reprieve import ConfigError, Policy, trace_of
-
-TEXT = "The gateway answers: all is well, 世界é"
-QUICK: dict[str, Any] = {"max_attempts": 3, "backoff": {"base": 0.01, "max": 0.02}, "total_timeout": 300}
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as origin:
-        yield origin
-
-
-@pytest.fixture
-def drill(origin: str) -> Drill:
-    return Drill(origin)
 
 
 @pytest.fixture
@@ -63,7 +49,7 @@ def test_derived_clients_stay_wrapped(drill: Drill, name: str, way: str) -> None
     derived = getattr(reprieve.wrap(sdk.make(drill), QUICK), way)(timeout=7)
     derived = derived.with_options(default_headers={"x-more": "1"})
     assert (derived.timeout, derived.max_retries) == (7, 0)
-    assert sdk.asked(derived, "#[500,500,ok]") == TEXT
+    assert sdk.asked(derived, "#[500,500,ok]") == ANSWER
     assert drill.played() == ["500", "500", "ok"]
 
 
@@ -94,11 +80,11 @@ def test_raw_responses_run_under_the_policy_and_tell_their_usage(drill: Drill) -
     lines: list[str] = []
     client = reprieve.wrap(SDKS["openai"].make(drill), QUICK, sink=lines.append)
     raw = ask(client.with_raw_response)
-    assert raw.parse().choices[0].message.content == TEXT
+    assert raw.parse().choices[0].message.content == ANSWER
     with client.chat.completions.with_streaming_response.create(
         model=MODEL, messages=messages("#[503,ok]")
     ) as streamed:
-        assert streamed.parse().choices[0].message.content == TEXT
+        assert streamed.parse().choices[0].message.content == ANSWER
     assert sorted(drill.played()) == ["500", "503", "ok", "ok"]
     ends = [record for line in lines if (record := json.loads(line)).get("record")]
     assert [end["output_tokens"] for end in ends] == [9, None], "what has not been read tells nothing"
@@ -107,21 +93,21 @@ def test_raw_responses_run_under_the_policy_and_tell_their_usage(drill: Drill) -
 def test_every_endpoint_is_covered(drill: Drill) -> None:
     client = reprieve.wrap(SDKS["openai"].make(drill), QUICK)
     answer = client.responses.create(model=MODEL, input="#[500,ok]")
-    assert answer.output_text == TEXT
+    assert answer.output_text == ANSWER
     parsed = client.chat.completions.parse(model=MODEL, messages=messages("#[502,ok]"))
-    assert parsed.choices[0].message.content == TEXT
+    assert parsed.choices[0].message.content == ANSWER
     plain = client.post("/chat/completions", cast_to=object, body={"model": MODEL, "messages": messages("#[504,ok]")})
     assert plain["usage"]["completion_tokens"] == 9  # type: ignore[index]
     other = reprieve.wrap(SDKS["anthropic"].make(drill), QUICK)
     answered = other.beta.messages.create(model=MODEL, max_tokens=9, messages=messages("#[529,ok]"))
-    assert answered.content[0].text == TEXT
+    assert answered.content[0].text == ANSWER
     assert sorted(drill.played()) == ["500", "502", "504", "529", "ok", "ok", "ok", "ok"]
 
 
 def test_with_blocks_close_what_they_share(drill: Drill) -> None:
     made = SDKS["openai"].make(drill)
     with reprieve.wrap(made, QUICK) as client:
-        assert ask(client).choices[0].message.content == TEXT
+        assert ask(client).choices[0].message.content == ANSWER
     assert made.is_closed()
 
 
@@ -151,7 +137,7 @@ def test_hooks_fire_once_for_each_attempt(drill: Drill) -> None:
     }
     http = httpx2.Client(event_hooks=hooks)
     client = reprieve.wrap(SDKS["openai"].make(drill, http_client=http), QUICK)
-    assert ask(client, "#[500,429,ok]").choices[0].message.content == TEXT
+    assert ask(client, "#[500,429,ok]").choices[0].message.content == ANSWER
     assert asked == ["0", "0", "0"], "nothing in the client counts as a retry of its own"
     assert answered == [500, 429, 200]
     async_hooks: list[int] = []
@@ -161,7 +147,7 @@ def test_hooks_fire_once_for_each_attempt(drill: Drill) -> None:
 
     async_http = httpx2.AsyncClient(event_hooks={"response": [hook]})
     awaited = reprieve.wrap(SDKS["anthropic async"].make(drill, http_client=async_http), QUICK)
-    assert SDKS["anthropic async"].asked(awaited, "#[500,ok]") == TEXT
+    assert SDKS["anthropic async"].asked(awaited, "#[500,ok]") == ANSWER
     assert async_hooks == [500, 200]
 
 
@@ -173,7 +159,7 @@ def test_middleware_of_the_sdk_runs_once_for_each_attempt(drill: Drill) -> None:
         return call_next(request)
 
     client = reprieve.wrap(SDKS["anthropic"].make(drill, middleware=[middleware]), QUICK)
-    assert SDKS["anthropic"].asked(client, "#[500,ok]") == TEXT
+    assert SDKS["anthropic"].asked(client, "#[500,ok]") == ANSWER
     assert seen == [0, 0]
 
 
@@ -221,7 +207,7 @@ def test_a_target_has_a_client_of_its_own(drill: Drill, origin: str, name: str) 
     policy = Policy.preset("llm").replace(backoff={"base": 0.01})
     clients = {"backup": sdk.make(drill)}
     client = reprieve.wrap(sdk.make(nowhere), policy, clients=clients, sink=lines.append)
-    assert sdk.asked(client, "#[500,ok]") == TEXT
+    assert sdk.asked(client, "#[500,ok]") == ANSWER
     targets = [record["target"] for line in lines if "attempt" in (record := json.loads(line))]
     assert targets == ["primary", "backup", "backup"]
     assert drill.played() == ["500", "ok"]
@@ -252,7 +238,7 @@ def test_prepare_adapts_the_request_to_its_target(drill: Drill, name: str) -> No
     prices: Any = {"backup-model": {"input": 1, "output": 1}}
     policy = Policy.preset("llm").replace(backoff={"base": 0.01})
     client = reprieve.wrap(sdk.make(drill), policy, prepare=prepare, sink=lines.append, prices=prices)
-    assert sdk.asked(client, "#[500x3]") == TEXT
+    assert sdk.asked(client, "#[500x3]") == ANSWER
     assert seen == [("primary", MODEL)] * 3 + [("backup", MODEL)]
     assert drill.played() == ["500", "500", "500", "ok"]
     assert len({visit["body_hash"] + visit["path"] for visit in drill.visits()}) == 2
@@ -270,7 +256,7 @@ def test_a_request_is_repaired(drill: Drill, name: str) -> None:
         return {**request, field: [{"role": "user", part: text}]}
 
     client = reprieve.wrap(sdk.make(drill), QUICK, repair={"context_length_exceeded": shorter})
-    assert sdk.asked(client, "#[context]") == TEXT
+    assert sdk.asked(client, "#[context]") == ANSWER
     assert drill.played() == ["context", "ok"]
 
 
@@ -282,8 +268,8 @@ def test_an_answer_is_checked(drill: Drill) -> None:
         return "invalid_output" if len(seen) < 2 else None
 
     client = reprieve.wrap(SDKS["openai"].make(drill), {**QUICK, "retry_on": ["invalid_output"]}, check=check)
-    assert ask(client, "hello").choices[0].message.content == TEXT
-    assert seen == [TEXT, TEXT]
+    assert ask(client, "hello").choices[0].message.content == ANSWER
+    assert seen == [ANSWER, ANSWER]
     with pytest.raises(ConfigError, match=r"check: .*google-genai"):
         reprieve.wrap(SDKS["genai"].make(drill), QUICK, check=check)
 
@@ -378,7 +364,7 @@ def test_hidden_retries_are_reported(drill: Drill) -> None:
     http = httpx2.Client(transport=Stubborn(2))
     client = reprieve.wrap(SDKS["openai"].make(drill, http_client=http), QUICK, sink=lines.append)
     with pytest.warns(RuntimeWarning, match="made 2 retries of its own within one attempt"):
-        assert ask(client, "#[500x4]").choices[0].message.content == TEXT
+        assert ask(client, "#[500x4]").choices[0].message.content == ANSWER
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ask(client, "#[503x2]")  # said once, and recorded each time
@@ -428,7 +414,7 @@ def test_hidden_retries_of_every_client_are_reported(drill: Drill, name: str) ->
     field = "http_client" if "genai" not in name else "httpx_async_client" if awaited else "httpx_client"
     client = reprieve.wrap(SDKS[name].make(drill, **{field: http}), QUICK)
     with pytest.warns(RuntimeWarning, match="made 1 retries of its own"):
-        assert SDKS[name].asked(client, "#[500x3]") == TEXT
+        assert SDKS[name].asked(client, "#[500x3]") == ANSWER
     assert len(drill.visits()) == 4
 
 
@@ -436,7 +422,7 @@ def test_redirects_are_no_retries(drill: Drill) -> None:
     client = reprieve.wrap(SDKS["openai"].make(drill), QUICK)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert ask(client, "#[redirect,ok]").choices[0].message.content == TEXT
+        assert ask(client, "#[redirect,ok]").choices[0].message.content == ANSWER
     assert drill.played() == ["redirect", "ok"]
 
 
@@ -444,7 +430,7 @@ def test_a_client_that_does_not_retry_is_not_accused(drill: Drill) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         for sdk in SDKS.values():
-            assert sdk.asked(reprieve.wrap(sdk.make(drill), QUICK), "#[500,ok]") == TEXT
+            assert sdk.asked(reprieve.wrap(sdk.make(drill), QUICK), "#[500,ok]") == ANSWER
 
 
 def test_a_warning_that_is_an_error_does_not_fail_the_call(drill: Drill) -> None:
@@ -452,7 +438,7 @@ def test_a_warning_that_is_an_error_does_not_fail_the_call(drill: Drill) -> None
     client = reprieve.wrap(SDKS["openai"].make(drill, http_client=http), QUICK)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert ask(client, "#[500x2]").choices[0].message.content == TEXT
+        assert ask(client, "#[500x2]").choices[0].message.content == ANSWER
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------
