@@ -90,6 +90,11 @@ async def ask_openai_async(client: Any, text: str, **options: Any) -> Any:
     return answer.choices[0].message.content
 
 
+def completion(client: Any, text: str = "#[500,ok]", **options: Any) -> Any:
+    """A completion, by a client of openai's."""
+    return client.chat.completions.create(model=MODEL, messages=messages(text), **options)
+
+
 # --- anthropic ---
 
 
