@@ -1,10 +1,9 @@
 /** Builds the wasm module and its glue into `gen/`, and the package into `dist/`. */
 import { execFileSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { deflateRawSync } from "node:zlib";
 
 import { commonJs, modules, types, vendored } from "../bindings-node/scripts/bundle.mjs";
-import { asEngineTypes, cargo, optimize, run, TARGET, WASM } from "../bindings-node/scripts/run.mjs";
+import { asEngineTypes, cargo, deflated, optimize, run, TARGET, WASM } from "../bindings-node/scripts/run.mjs";
 
 const GEN = `${WASM}gen/`;
 const TRIPLE = "wasm32-unknown-unknown";
@@ -40,8 +39,8 @@ writeFileSync(
   `${written}export function __wbg_set_wasm(exports: WebAssembly.Exports): void;\n`,
 );
 const module = readFileSync(`${GEN}engine.wasm`);
-const deflated = deflateRawSync(module, { level: 9 }).toString("base64");
-writeFileSync(`${GEN}inlined.js`, `export const deflated = "${deflated}";\nexport const size = ${module.length};\n`);
+const inlined = Buffer.from(await deflated(module)).toString("base64");
+writeFileSync(`${GEN}inlined.js`, `export const deflated = "${inlined}";\nexport const size = ${module.length};\n`);
 writeFileSync(`${GEN}inlined.d.ts`, "export declare const deflated: string;\nexport declare const size: number;\n");
 
 await vendored("inflateSync", "fflate", `${GEN}inflate.js`);

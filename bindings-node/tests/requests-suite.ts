@@ -1,6 +1,6 @@
 /** `check`, `prepare` and `repair`, over one engine: answers that are none, and requests that change. */
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { describe, mock, test } from "node:test";
 import type { Engine } from "../driver/engine.js";
 import {
   type Attempt,
@@ -18,7 +18,7 @@ import {
   setEngine,
   traceOf,
 } from "../driver/index.js";
-import { QUICK, Status } from "./setup.js";
+import { never, QUICK, Status, turn } from "./setup.js";
 
 interface Asked {
   readonly model: string;
@@ -264,11 +264,18 @@ export function suite(name: string, engine: Engine): void {
     });
 
     test("the deadline, a handle and the caller's signal end an async repair", async () => {
-      const repair = { auth_failed: () => new Promise(() => {}) };
-      const late = await quick({ totalTimeout: 30 })
-        .bind({ repair })
-        .execute(script(new Status(401)).play);
-      assert.deepEqual([late.stopReason, (late.error as Status).status], ["deadline_exceeded", 401]);
+      mock.timers.enable({ apis: ["setTimeout"] });
+      try {
+        const ends = quick({ totalTimeout: 300_000 })
+          .bind({ repair: { auth_failed: never } })
+          .execute(script(new Status(401)).play);
+        await turn();
+        mock.timers.tick(300_001);
+        const late = await ends;
+        assert.deepEqual([late.stopReason, (late.error as Status).status], ["deadline_exceeded", 401]);
+      } finally {
+        mock.timers.reset();
+      }
       let begins = (): void => {};
       const begun = new Promise<void>((resolve) => {
         begins = resolve;

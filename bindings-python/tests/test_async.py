@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 from unittest.mock import AsyncMock
 
+import jumping
 import pytest
 from failing import Script, at_once, fails, still
 
@@ -269,7 +270,7 @@ def test_nested_timeouts_the_outer_first(backend: str) -> None:
     async def main() -> Any:
         return await at_once(max_attempts=2, attempt_timeout=0.03).execute(inner)
 
-    result = run(backend, main)
+    result = jumping.run(main, trio if backend == "trio" else asyncio)
     assert isinstance(result.error, AttemptTimeout)
     assert inner_attempts == [1, 1]
     assert result.attempts == 2

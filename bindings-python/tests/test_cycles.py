@@ -66,7 +66,7 @@ def test_a_call_that_gave_up_leaves_nothing(kind: str, options: dict[str, Any], 
                 with attempt:
                     fail()
         elif kind == "handle":
-            bound.start(fail).result(5)
+            bound.start(fail).result(60)
         elif kind == "task":
             asyncio.run(beside())
         else:
@@ -88,7 +88,7 @@ def test_a_call_that_gave_up_leaves_nothing(kind: str, options: dict[str, Any], 
     assert len(live) == 2 * attempts
     for thread in threading.enumerate():
         if thread.name == "reprieve-call":
-            thread.join(5)
+            thread.join(60)
     left = [ref() for ref in live if ref() is not None]
     assert not left, [gc.get_referrers(thing) for thing in left]
 

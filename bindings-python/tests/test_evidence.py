@@ -134,9 +134,11 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def refused() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return f"http://127.0.0.1:{free.getsockname()[1]}"
+def refused() -> Iterator[str]:
+    """A port that nobody else is given meanwhile, and where nobody listens."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{unused.getsockname()[1]}"
 
 
 def failure_of(call: Callable[[], object]) -> BaseException:
@@ -345,7 +347,7 @@ def test_an_unread_body_is_not_read(server: str) -> None:
     evidence = seen(response.raise_for_status)
     assert (evidence["status"], "body" in evidence, response.raw.tell()) == (500, False, 0)
     response.close()
-    with httpx.stream("GET", f"{server}/status/500") as streamed:
+    with httpx.stream("GET", f"{server}/status/500", timeout=PATIENT) as streamed:
         assert "body" not in seen(streamed.raise_for_status)
         assert not streamed.is_stream_consumed
     error = failure_of(lambda: urllib.request.urlopen(f"{server}/status/500"))

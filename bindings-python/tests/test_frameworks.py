@@ -186,8 +186,8 @@ class TestFastAPI:
                 time.sleep(0.01)
             port = server.servers[0].sockets[0].getsockname()[1]
             url = f"http://127.0.0.1:{port}/ask"
-            fine = httpx.get(url, params={"marker": "503,ok"})
-            stopped = httpx.get(url, params={"marker": "retry-after=7"})
+            fine = httpx.get(url, params={"marker": "503,ok"}, timeout=60)
+            stopped = httpx.get(url, params={"marker": "retry-after=7"}, timeout=60)
         finally:
             server.should_exit = True
             thread.join()

@@ -333,10 +333,8 @@ class TestTime:
 
     def test_the_time_left_bounds_the_last_attempt(self, client: Client, drill: Drill) -> None:
         seen = client(ask(drill, NEVER), at_once(total_timeout=0.5))
-        assert seen.end[1] in {"deadline_exceeded", "attempts_exhausted"}
-        assert seen.trace is not None
-        assert seen.trace.ended is not None
-        assert seen.trace.ended["elapsed_ms"] < 60_000
+        assert seen.end in {("failure", "deadline_exceeded"), ("failure", "attempts_exhausted")}
+        assert set(seen.kinds) == {"timeout"}
 
 
 class TestLayers:
@@ -356,9 +354,7 @@ class TestLayers:
 
     def test_an_outer_attempt_bounds_it(self, client: Client, drill: Drill) -> None:
         seen = Policy(attempt_timeout=0.4).call(lambda: client(ask(drill, NEVER), at_once()))
-        assert seen.trace is not None
-        assert seen.trace.ended is not None
-        assert seen.trace.ended["elapsed_ms"] < 60_000
+        assert seen.end[0] == "failure"
         assert seen.receipts[0]["outer_trace_id"] is not None
 
     def test_guards_are_shared_by_all_requests(self, client: Client, drill: Drill) -> None:

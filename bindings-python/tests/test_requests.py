@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import jumping
 import pydantic
 import pytest
 import trio
@@ -245,7 +246,7 @@ class TestCheck:
             return "good"
 
         policy = at_once(hedge={"after": 0.005})
-        result = asyncio.run(policy.bind(check=check).execute(ask))
+        result = jumping.run(lambda: policy.bind(check=check).execute(ask))
         assert (result.value, kinds(result)) == ("good", ["unknown", None])
 
     def test_attempts_beside_each_other_are_prepared_and_repaired(self) -> None:
@@ -264,7 +265,7 @@ class TestCheck:
         bound = at_once(hedge={"after": 0.005}, max_attempts=1).bind(
             prepare=lambda request, target: {**request, "target": target}, repair={"auth_failed": mend()}
         )
-        result = asyncio.run(bound.execute(ask, model="m"))
+        result = jumping.run(lambda: bound.execute(ask, model="m"))
         assert (result.value, [request["model"] for request in seen]) == ("fine", ["m", "m", "mended"])
         assert {request["target"] for request in seen} == {"primary"}
 
@@ -606,7 +607,7 @@ class TestPrepare:
 
     def test_handles(self) -> None:
         handle = at_once().bind(prepare=lambda request, target: {"target": target}).start(dict, a=1)
-        assert handle.result(5) == {"target": "primary"}
+        assert handle.result(60) == {"target": "primary"}
 
 
 class TestAttempts:

@@ -1,6 +1,6 @@
 //! The raw machine of one call.
 
-use reprieve::wire::{Machine, Peers};
+use reprieve::wire::{Machine, Peers, Refused};
 use wasm_bindgen::prelude::*;
 
 use crate::guards::{Guards, Run};
@@ -59,27 +59,27 @@ impl Call {
 
     #[wasm_bindgen]
     pub fn begin(&mut self, now: f64) -> Result<String, JsError> {
-        self.peers.lend(|peers| self.machine.begin(now, peers)).map_err(thrown)
+        self.ask(&mut |machine, peers| machine.begin(now, peers))
     }
 
     #[wasm_bindgen(js_name = onOutcome)]
     pub fn on_outcome(&mut self, now: f64, attempt: u32, outcome: &str) -> Result<String, JsError> {
-        self.peers.lend(|peers| self.machine.on_outcome(now, attempt, outcome, peers)).map_err(thrown)
+        self.ask(&mut |machine, peers| machine.on_outcome(now, attempt, outcome, peers))
     }
 
     #[wasm_bindgen]
     pub fn cancel(&mut self, now: f64) -> Result<String, JsError> {
-        self.peers.lend(|peers| self.machine.cancel(now, peers)).map_err(thrown)
+        self.ask(&mut |machine, peers| machine.cancel(now, peers))
     }
 
     #[wasm_bindgen(js_name = firstItem)]
     pub fn first_item(&mut self, now: f64, attempt: u32) -> Result<String, JsError> {
-        self.peers.lend(|peers| self.machine.first_item(now, attempt, peers)).map_err(thrown)
+        self.ask(&mut |machine, peers| machine.first_item(now, attempt, peers))
     }
 
     #[wasm_bindgen]
     pub fn hedge(&mut self, now: f64) -> Result<String, JsError> {
-        self.peers.lend(|peers| self.machine.hedge(now, peers)).map_err(thrown)
+        self.ask(&mut |machine, peers| machine.hedge(now, peers))
     }
 
     #[wasm_bindgen]
@@ -135,6 +135,16 @@ impl Call {
     #[wasm_bindgen(js_name = traceId)]
     pub fn trace_id(&self) -> String {
         self.machine.call().ids().map_or_else(String::new, |ids| ids.trace_id.clone())
+    }
+}
+
+/// What a question to the machine is answered with: an action, as JSON.
+type Question<'q> = &'q mut dyn FnMut(&mut Machine, Peers<'_>) -> Result<String, Refused>;
+
+impl Call {
+    /// One question, with what the call shares. Not generic, so that its code stands once.
+    fn ask(&mut self, question: Question<'_>) -> Result<String, JsError> {
+        self.peers.lend(|peers| question(&mut self.machine, peers)).map_err(thrown)
     }
 }
 

@@ -224,7 +224,7 @@ fn parse_term(text: &str) -> Result<(Span, &str), SpanError> {
     let (unit, rest) = tail.split_at(unit_end);
     let scale = UNITS.iter().find(|(name, _)| *name == unit).ok_or(SpanError::Grammar)?.1;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
+    if whole.is_empty() || fraction.is_empty() || fraction.as_bytes().contains(&b'.') {
         return Err(SpanError::Grammar);
     }
     if whole.len() > 18 {

@@ -73,6 +73,31 @@ pub(crate) fn after_last(text: &str, sign: u8) -> &str {
     &text[text.bytes().rposition(|byte| byte == sign).map_or(0, |at| at + 1)..]
 }
 
+/// Every place where the words stand in the text, which are not none.
+pub(crate) fn places(text: &str, words: &str) -> impl Iterator<Item = usize> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let at = from + place(&text[from..], words)?;
+        from = at + words.len();
+        Some(at)
+    })
+}
+
+/// Whether the words, which are not none, stand anywhere in the text.
+pub(crate) fn holds(text: &str, words: &str) -> bool {
+    place(text, words).is_some()
+}
+
+/// The first place where they stand. What std has for it is quicker, and a hundredth of the module that a browser
+/// downloads. It is behind `contains` of a character that is no constant, too.
+fn place(text: &str, words: &str) -> Option<usize> {
+    if cfg!(target_arch = "wasm32") { place_by_bytes(text, words) } else { text.find(words) }
+}
+
+fn place_by_bytes(text: &str, words: &str) -> Option<usize> {
+    text.as_bytes().windows(words.len()).position(|window| window == words.as_bytes())
+}
+
 /// The character in lower case: Latin, Greek, Cyrillic, Armenian, full width.
 pub(crate) const fn lower(c: char) -> char {
     let code = c as u32;
@@ -151,6 +176,17 @@ mod tests {
             assert!(lower(c) == c || Some(lower(c)) == one, "{c} {:x}", c as u32);
         }
         assert_eq!(lowered("ÜBER ŁÓDŹ ΩΜΕΓΑ ОШИБКА Ёж Ａ İ 请求"), "über łódź ωμεγα ошибка ёж ａ İ 请求");
+    }
+
+    #[test]
+    fn words_are_found_where_they_stand() {
+        let found = |text, words| places(text, words).collect::<Vec<_>>();
+        assert_eq!(found("retry in 5s, retry in", "retry in"), [0, 13]);
+        assert!(holds("over the limit", "limit") && !holds("over the Limit", "limit"));
+        for (text, words) in [("请在30秒后重试", "秒后"), ("limi", "limit"), ("", "limit"), ("lilimit", "limit")]
+        {
+            assert_eq!(place_by_bytes(text, words), text.find(words));
+        }
     }
 
     #[test]

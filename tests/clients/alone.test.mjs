@@ -9,7 +9,7 @@ import { generateText } from "ai";
 import OpenAI from "openai";
 
 import { ROOT } from "../js/paths.mjs";
-import { gatewayForTests, thrown } from "./setup.mjs";
+import { gatewayForTests, TEXT, thrown } from "./setup.mjs";
 
 console.warn = () => {};
 const { engineFault, setEngine, wrap } = await import(`${ROOT}bindings-node/dist/node/index.js`);
@@ -19,7 +19,6 @@ setEngine(() => {
   throw new Error("no engine here");
 });
 const gateway = await gatewayForTests();
-const TEXT = "The gateway answers: all is well, 世界é";
 const defaultHeaders = { "x-drill-id": "alone" };
 const messages = [{ role: "user", content: "#[ok]" }];
 const failing = [{ role: "user", content: "#[500]" }];

@@ -12,9 +12,7 @@ import { createAgent, createMiddleware, tool } from "langchain";
 import { z } from "zod";
 
 import { ROOT } from "../js/paths.mjs";
-import { gatewayForTests, NEVER, OFTEN, QUICK, records, reprieveOn, thrown, until } from "./setup.mjs";
-
-const TEXT = "The gateway answers: all is well, 世界é";
+import { gatewayForTests, NEVER, OFTEN, QUICK, records, reprieveOn, TEXT, thrown, until } from "./setup.mjs";
 
 export async function suite(engine) {
   const { Policy, Run, traceOf } = await reprieveOn(engine);

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 
 import { ROOT, TESTS } from "../js/paths.mjs";
-import { gatewayForTests, QUICK } from "./setup.mjs";
+import { gatewayForTests, QUICK, TEXT } from "./setup.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "llm-client-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -20,7 +20,6 @@ copyFileSync(`${ROOT}bindings-node/examples/llm-client.mjs`, file);
 const { LlmClient } = await import(file);
 const { Policy } = await import(`${ROOT}bindings-node/dist/node/index.js`);
 const gateway = await gatewayForTests();
-const TEXT = "The gateway answers: all is well, 世界é";
 
 /** A client of the gateway, and its log. */
 function opened(env = {}, options = {}) {

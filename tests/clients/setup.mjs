@@ -5,6 +5,9 @@ import { after } from "node:test";
 import { openGateway } from "../drill/node/places.mjs";
 import { ROOT, TARGET } from "../js/paths.mjs";
 
+/** What the gateway answers. */
+export const TEXT = "The gateway answers: all is well, 世界é";
+
 /** The package as it is built, on one engine: a process has one. */
 export async function reprieveOn(engine) {
   return import(`${ROOT}bindings-node/dist/node/${engine}.js`);

@@ -1,3 +1,3 @@
-import { suite } from "./wrap.mjs";
+import { suite } from "./wrap/suite.mjs";
 
 await suite("native");

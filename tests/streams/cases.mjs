@@ -48,6 +48,15 @@ async function play(place, client, marker, fields = {}, resumes) {
   return { text, items, error, trace, requests: await count() };
 }
 
+/** It was idle after its first content, and so the last; on a busy machine attempts before it may not have got there. */
+function isIdleAfterContent({ error, trace, requests }) {
+  same([error?.name, trace.ended.reason], ["AttemptTimeout", "already_delivered"]);
+  const { receipts } = trace;
+  same([...new Set(receipts.map(({ kind }) => kind))], ["timeout"]);
+  same(receipts.map(({ delivered }) => delivered > 0).indexOf(true), receipts.length - 1);
+  equal(requests <= receipts.length, true);
+}
+
 /** What each client's streams must do. */
 const OF_EACH = {
   async "an answer comes whole"(place, client) {
@@ -112,8 +121,8 @@ const OF_EACH = {
     const kinds = early.trace.receipts.map(({ kind }) => kind);
     same([early.text, [...new Set(kinds)], kinds.at(-1)], [ANSWER, ["timeout", null], null]);
     equal(early.requests <= kinds.length, true);
-    const late = await play(place, client, "sse-stall=2", { stream: { idleTimeout: 200 } });
-    same([late.error.name, late.requests], ["AttemptTimeout", 1]);
+    const late = await play(place, client, "sse-stall=2", { maxAttempts: 50, stream: { idleTimeout: 200 } });
+    isIdleAfterContent(late);
     matches(late.error.message, /was idle for 0.2 s/);
   },
 
@@ -123,8 +132,7 @@ const OF_EACH = {
   },
 
   async "keep-alives are no items"(place, client) {
-    const { error, requests } = await play(place, client, "sse-idle=2", { stream: { idleTimeout: 350 } });
-    same([error?.name, requests], ["AttemptTimeout", 1]);
+    isIdleAfterContent(await play(place, client, "sse-idle=2", { maxAttempts: 50, stream: { idleTimeout: 350 } }));
     const { text } = await play(place, client, "sse-pings=3", { stream: { silenceTimeout: 60_000 } });
     equal(text, ANSWER);
   },

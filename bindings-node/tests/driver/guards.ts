@@ -28,7 +28,7 @@ function asking(guards: Guards): () => number {
   return () => asked;
 }
 
-const counting = (consecutiveFailures: number, openFor = "30s"): Policy =>
+const counting = (consecutiveFailures: number, openFor = "5m"): Policy =>
   new Policy({ ...QUICK, maxAttempts: 1, breaker: { consecutiveFailures, openFor } });
 const fine = async (): Promise<string> => "fine";
 
@@ -52,13 +52,13 @@ export function guards(name: string): void {
 
     test("guards: a breaker opens, is shared, and tells when it may work", async () => {
       const guards = new Guards();
-      const policy = new Policy({ ...QUICK, maxAttempts: 1, breaker: { consecutiveFailures: 1, openFor: "30s" } });
+      const policy = new Policy({ ...QUICK, maxAttempts: 1, breaker: { consecutiveFailures: 1, openFor: "5m" } });
       const bound = policy.bind({ guards });
       await thrown(bound.call(flaky(9)));
       assert.equal(guards.breakerState(policy), "open");
       const error = await thrown(bound.call(async () => 1));
       assert(error instanceof CircuitOpen);
-      assert((error.resumeIn ?? 0) > 29_000);
+      assert((error.resumeIn ?? 0) > 0 && (error.resumeIn ?? 0) <= 300_000);
       assert.equal(await policy.call(async () => 1), 1);
       guards.reset();
       assert.equal(await bound.call(async () => 1), 1);
@@ -136,7 +136,7 @@ export function guards(name: string): void {
     });
 
     test("a call that began in a calm is charged for its retries, and cools its account", async () => {
-      const limited = () => Promise.reject(new Status(429, { "retry-after": "30" }));
+      const limited = () => Promise.reject(new Status(429, { "retry-after": "300" }));
       const policy = new Policy({ ...QUICK, cooldown: {}, retryBudget: { capacity: 14 }, retryAfter: { max: "1s" } });
       assert.equal(await policy.call(flaky(1)), 2);
       assert.equal(await policy.call(fine), "fine");

@@ -6,7 +6,7 @@
 use super::facts::Facts;
 use super::{Kind, KindSet};
 use crate::json::Json;
-use crate::text::lowered;
+use crate::text::{holds, lowered, places};
 use crate::words::{Packer, Words, packed};
 
 /// One meaning, the kinds it refines, and the phrases (lower case) that carry it.
@@ -217,7 +217,7 @@ fn phrase(kind: Kind, message: &str) -> Option<Kind> {
     }
     PHRASES.iter().find_map(|(row, phrase)| {
         let (from, to) = MEANINGS[usize::from(row)];
-        (from.contains(kind) && message.contains(phrase)).then_some(to)
+        (from.contains(kind) && holds(&message, phrase)).then_some(to)
     })
 }
 
@@ -246,7 +246,7 @@ const MEANINGS: [(KindSet, Kind); ROWS.len()] = {
 /// "Requested 9000" over "Limit 6000": no wait makes it fit. A "current" beside a limit is a window that fills up.
 fn never_fits(message: &str) -> bool {
     let after = |word: &str| {
-        message.match_indices(word).find_map(|(at, _)| {
+        places(message, word).find_map(|at| {
             let rest = message[at + word.len()..].trim_start_matches([' ', ':', '=']);
             let digits = rest.split(|c: char| !c.is_ascii_digit() && c != ',').next()?;
             let number = digits.bytes().filter(u8::is_ascii_digit);
@@ -265,7 +265,7 @@ fn field(kind: Kind, facts: &Facts) -> Option<Kind> {
         return Some(window);
     }
     let metadata = |key: &str| error.object.get("metadata").and_then(|m| m.get(key));
-    let in_flight = || metadata("limit_source").and_then(Json::as_str).is_some_and(|s| s.contains("in_flight"));
+    let in_flight = || metadata("limit_source").and_then(Json::as_str).is_some_and(|s| holds(s, "in_flight"));
     match kind {
         // OpenRouter: money that is only reserved by other calls comes back by itself.
         Kind::Billing if in_flight() => Some(Kind::RateLimit),
@@ -302,7 +302,7 @@ fn window_of(holder: &Json) -> Option<Kind> {
     let mut window = None;
     for key in ["quotaId", "quota_id", "quota_limit", "quota_unit"] {
         let id = holder.get(key).and_then(Json::as_str).unwrap_or_default().to_ascii_lowercase();
-        let names = |windows: [&str; 4]| windows.iter().any(|window| id.contains(window));
+        let names = |windows: [&str; 4]| windows.iter().any(|window| holds(&id, window));
         if names(["perday", "perweek", "permonth", "1/d"]) {
             return Some(Kind::QuotaExhausted);
         }

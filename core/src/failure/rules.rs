@@ -3,7 +3,7 @@
 use super::error_type::TypeName;
 use super::facts::Facts;
 use super::{Rule, When};
-use crate::text::lowered;
+use crate::text::{self, lowered};
 
 /// The first rule that holds.
 pub(super) fn first<'r>(rules: &'r [Rule], facts: &Facts) -> Option<&'r Rule> {
@@ -23,5 +23,5 @@ fn holds(when: &When, facts: &Facts) -> bool {
 /// Whether the provider's message or the error's own contains `part`, without case.
 fn says(part: &str, facts: &Facts) -> bool {
     let part = lowered(part);
-    [facts.message, facts.own_message].into_iter().flatten().any(|text| lowered(text).contains(&part))
+    [facts.message, facts.own_message].into_iter().flatten().any(|text| text::holds(&lowered(text), &part))
 }

@@ -227,7 +227,9 @@ fn emails(text: &str, masks: Masks) -> Cow<'_, str> {
 
 /// ASCII letters, digits and the usual signs; beyond ASCII, letters of scripts that put spaces between words.
 fn in_local_part(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "._%+-".contains(c) || (!c.is_ascii() && c < '\u{2E80}' && is_word(c))
+    c.is_ascii_alphanumeric()
+        || matches!(c, '.' | '_' | '%' | '+' | '-')
+        || (!c.is_ascii() && c < '\u{2E80}' && is_word(c))
 }
 
 /// A dot somewhere between a label and two letters: so `pkg@1.2.3` and `root@localhost` are no addresses.

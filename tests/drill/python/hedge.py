@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import openai
 from places import Gateway
 
-from reprieve import Policy, Trace
+from reprieve import Policy, Trace, current_attempt
 
 HERE = Path(__file__).resolve().parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parents[2] / "target")
@@ -60,7 +60,9 @@ class Marked(NamedTuple):
     """A call, as the gateway knows it."""
 
     drill: str
-    marker: str
+    #: What its first request meets, and what those meet that join it.
+    first: str
+    hedge: str
 
 
 #: Makes a request: for a stream, or not.
@@ -99,9 +101,11 @@ async def ask(gateway: Gateway, policy: Policy, waits: Waits, calls: Sequence[Ma
     client = openai.AsyncOpenAI(api_key="none", base_url=f"{gateway.url}/v1", max_retries=0)
 
     async def create(call: Marked, stream: bool) -> Any:
+        attempt = current_attempt()
+        marker = call.first if attempt is None or attempt.number == 1 else call.hedge
         return await client.chat.completions.create(
             model="gpt-test",
-            messages=[{"role": "user", "content": f"Say hello. {call.marker}"}],
+            messages=[{"role": "user", "content": f"Say hello. {marker}"}],
             stream=stream,
             extra_headers={"x-drill-id": call.drill},
         )
@@ -131,7 +135,7 @@ def compare(gateway: Gateway, calls: int) -> dict[tuple[str, str], Seen]:
     """
     return {
         (what, hedged): asyncio.run(
-            ask(gateway, policy, waits, [Marked(f"{what}, {hedged}".replace(" ", "-"), MARKER)] * calls)
+            ask(gateway, policy, waits, [Marked(f"{what}, {hedged}".replace(" ", "-"), MARKER, MARKER)] * calls)
         )
         for what, waits in WAITS.items()
         for hedged, policy in POLICIES.items()

@@ -16,12 +16,13 @@ NEVER = 600_000
 
 
 def played(what: str, hedged: str, first: str) -> Seen:
-    """Plays the calls: of every twentieth the first request is answered like this, all others in the usual time.
+    """Plays the calls: of every twentieth the first attempt is answered like this, all others in the usual time.
 
-    Each call has its own count of requests: so no hedge is a slow one.
+    What each request meets is written in it, whenever it arrives: so no hedge is a slow one.
     """
-    markers = [f"#[{first},slow={USUAL},again]", *[f"#[slow={USUAL}]"] * (EVERY - 1)] * SLOW_CALLS
-    calls = [Marked(f"{what}-{hedged}-{number}".replace(" ", "-"), marker) for number, marker in enumerate(markers)]
+    usual = f"#[slow={USUAL}]"
+    markers = [f"#[{first}]", *[usual] * (EVERY - 1)] * SLOW_CALLS
+    calls = [Marked(f"{what}-{hedged}-{n}".replace(" ", "-"), marker, usual) for n, marker in enumerate(markers)]
     with Gateway(TARGET / "release" / "gateway") as gateway:
         return asyncio.run(ask(gateway, POLICIES[hedged], WAITS[what], calls))
 

@@ -6,7 +6,10 @@
 use super::{Clock, date, number, term};
 use crate::Span;
 use crate::failure::Evidence;
+use crate::text::{holds, places, said};
 
+/// What a part of a header's name says, where it is about a reset.
+const RESET: &str = "reset";
 /// From here on a bare number is a moment in seconds since 1970, and from the second on in milliseconds.
 const EPOCH_SECONDS: u64 = 1_000_000_000;
 const EPOCH_MILLIS: u64 = 1_000_000_000_000;
@@ -18,10 +21,7 @@ pub(super) fn find(evidence: &Evidence, clock: &Clock) -> Option<Span> {
         let name = name.to_ascii_lowercase();
         if name == "ratelimit" {
             longest = longest.max(structured(value));
-        } else if name.contains("ratelimit")
-            && name.split('-').any(|part| part == "reset")
-            && exhausted(evidence, &name)
-        {
+        } else if holds(&name, "ratelimit") && name.split('-').any(|part| part == RESET) && exhausted(evidence, &name) {
             longest = longest.max(reset(value.trim(), clock));
         }
     }
@@ -30,7 +30,11 @@ pub(super) fn find(evidence: &Evidence, clock: &Clock) -> Option<Span> {
 
 /// Whether the bucket of a `reset` header is empty, by the `remaining` (or Anthropic's `status`) header beside it.
 fn exhausted(evidence: &Evidence, reset: &str) -> bool {
-    let beside = |word| evidence.header(&reset.replacen("reset", word, 1)).map(str::trim);
+    let beside = |word| {
+        let at = places(reset, RESET).next()?;
+        let name = said![&reset[..at], word, &reset[at + RESET.len()..]];
+        evidence.header(&name).map(str::trim)
+    };
     let some_left = beside("remaining").is_some_and(|left| number::nanos(left, 1).is_some_and(|n| n > 0));
     let allowed = beside("status").is_some_and(|status| status.starts_with("allowed"));
     !some_left && !allowed

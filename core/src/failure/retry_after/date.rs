@@ -9,10 +9,11 @@ const DAY_MS: i64 = 86_400_000;
 /// An HTTP date (RFC 9110 §5.6.7): `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` or
 /// `Sun Nov  6 08:49:37 1994`. A two-digit year more than 50 years ahead of `now_ms` is in the past.
 pub(super) fn http(text: &str, now_ms: Option<i64>) -> Option<i64> {
-    if let Some((weekday, rest)) = text.split_once(", ") {
+    if let Some((weekday, rest)) = text.split_once(',') {
+        let rest = rest.strip_prefix(' ')?;
         let mut parts = rest.split(' ');
         let first = parts.next()?;
-        let (day, month, year) = if first.contains('-') {
+        let (day, month, year) = if first.as_bytes().contains(&b'-') {
             DAYS.iter().find(|name| **name == weekday)?;
             let mut date = first.split('-');
             let parsed = (date.next()?, date.next()?, full_year(digits(date.next()?, 2)?, now_ms));

@@ -2,7 +2,7 @@
 
 use super::{Clock, date, term};
 use crate::Span;
-use crate::text::lowered;
+use crate::text::{lowered, places};
 
 /// What stands before a length of time.
 const BEFORE_LENGTH: [&str; 12] = [
@@ -38,10 +38,7 @@ pub(super) fn find(message: &str, clock: &Clock) -> Option<Span> {
 
 /// The first place where one of these words is followed by something that `read` understands.
 fn first(text: &str, all: &[&str], read: &dyn Fn(&str) -> Option<Span>) -> Option<(usize, Span)> {
-    let after = |words: &&str| {
-        let mut places = text.match_indices(*words);
-        places.find_map(|(at, words)| Some((at, read(&text[at + words.len()..])?)))
-    };
+    let after = |words: &&str| places(text, words).find_map(|at| Some((at, read(&text[at + words.len()..])?)));
     all.iter().filter_map(after).min_by_key(|(at, _)| *at)
 }
 
@@ -51,8 +48,9 @@ fn filled(text: &str) -> &str {
 
 /// `请在1分30秒后重试`: terms before 后, and an invitation to try again after it.
 fn chinese(text: &str) -> Option<Span> {
-    text.match_indices('后').find_map(|(at, after)| {
-        let next = text[at + after.len()..].trim_start_matches([' ', ',', '，']);
+    const AFTER: &str = "后";
+    places(text, AFTER).find_map(|at| {
+        let next = text[at + AFTER.len()..].trim_start_matches([' ', ',', '，']);
         let invited = ["重试", "再试", "再次", "再请求", "恢复"].iter().any(|word| next.starts_with(word));
         let before = text[..at].trim_end_matches(['之', '以', ' ']);
         invited.then(|| terms_at_end(before))?
