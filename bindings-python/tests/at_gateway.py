@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-
-
+#: What it answers where no fault is asked for.
+ANSWER = "The gateway answers: all is well, 世界é"
 #: The marker of an answer that nobody waits for.
 NEVER = "slow=600000"
 #: Attempts enough, where what is too slow is cut: on a busy machine what is meant to be answered may be cut as well.

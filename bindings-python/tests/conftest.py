@@ -1,4 +1,4 @@
-"""Fixtures of the driver tests."""
+"""What any test may ask for: the gateway, a virtual clock, no garbage collector."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
+from at_gateway import Drill, gateway
 
 from reprieve import testing
 
@@ -24,6 +25,19 @@ def _let_go() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         gc.collect()
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[str]:
+    """A gateway for the tests of one file."""
+    with gateway() as found:
+        yield found
+
+
+@pytest.fixture
+def drill(origin: str) -> Drill:
+    """What this test alone asks of it."""
+    return Drill(origin)
 
 
 @pytest.fixture

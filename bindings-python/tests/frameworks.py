@@ -22,6 +22,7 @@ from langchain.agents import create_agent
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_openai import ChatOpenAI
+from pydantic import BaseModel
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -39,6 +40,13 @@ Rules = Policy | Bound
 Ask = Callable[[Drill, str, Rules, int], str]
 #: Takes each piece of text as it comes.
 Stream = Callable[[Drill, str, Rules, Callable[[str], Any]], None]
+
+
+class Word(BaseModel):
+    """What an answer in JSON, or a call of a tool, is at the gateway."""
+
+    word: str
+    count: int
 
 
 def client(drill: Drill) -> openai.AsyncOpenAI:

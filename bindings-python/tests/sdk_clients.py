@@ -20,6 +20,8 @@ from google import genai
 import reprieve
 
 MODEL = "model-1"
+#: The fields of a policy that waits for next to nothing.
+QUICK: dict[str, Any] = {"max_attempts": 3, "backoff": {"base": 0.01, "max": 0.02}, "total_timeout": 300}
 LOOP = asyncio.new_event_loop()
 
 
@@ -86,6 +88,11 @@ def ask_openai(client: Any, text: str, **options: Any) -> Any:
 async def ask_openai_async(client: Any, text: str, **options: Any) -> Any:
     answer = await client.chat.completions.create(model=MODEL, messages=messages(text), **options)
     return answer.choices[0].message.content
+
+
+def completion(client: Any, text: str = "#[500,ok]", **options: Any) -> Any:
+    """A completion, by a client of openai's."""
+    return client.chat.completions.create(model=MODEL, messages=messages(text), **options)
 
 
 # --- anthropic ---

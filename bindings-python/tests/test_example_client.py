@@ -8,23 +8,15 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
-from at_gateway import gateway
 
 from reprieve import trace_of
 
 PATH = Path(__file__).resolve().parents[1] / "examples" / "llm_client.py"
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as url:
-        yield url
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import httpx
 import openai
 import pytest
 import uvicorn
-from at_gateway import Drill, gateway
+from at_gateway import Drill
 from celery.contrib.testing.worker import start_worker
 from failing import Script, Status, at_once
 from langgraph.graph import END, START, StateGraph
@@ -27,17 +27,6 @@ from reprieve import ConfigError, Policy, Run, current_attempt, testing
 from reprieve.integrations import fastapi as for_fastapi
 from reprieve.integrations.celery import RetryTask
 from reprieve.integrations.langgraph import retry_policy
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as url:
-        yield url
-
-
-@pytest.fixture
-def drill(origin: str) -> Drill:
-    return Drill(origin)
 
 
 def asker(drill: Drill) -> Any:

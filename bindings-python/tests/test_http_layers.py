@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 import requests
-from at_gateway import NEVER, OFTEN, Drill, cut_then, gateway
+from at_gateway import NEVER, OFTEN, Drill, cut_then
 from failing import at_once
 from http_clients import CLIENTS, Ask, Client, Seen
 
@@ -24,17 +24,6 @@ from reprieve.integrations import httpx as for_httpx
 from reprieve.integrations import requests as for_requests
 
 ASYNC = {"httpx async", "httpx2 async", "aiohttp"}
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as url:
-        yield url
-
-
-@pytest.fixture
-def drill(origin: str) -> Drill:
-    return Drill(origin)
 
 
 @pytest.fixture(params=CLIENTS)

@@ -19,7 +19,7 @@ import httpx
 import pytest
 import requests
 import trio
-from at_gateway import NEVER, OFTEN, Drill, cut_then, gateway
+from at_gateway import NEVER, OFTEN, Drill, cut_then
 from failing import at_once, still
 
 import reprieve
@@ -27,17 +27,6 @@ from reprieve import Policy, testing, trace_of
 from reprieve.integrations.aiohttp import RetryMiddleware
 from reprieve.integrations.httpx import AsyncRetryTransport, RetryTransport
 from reprieve.integrations.requests import RetryAdapter
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as url:
-        yield url
-
-
-@pytest.fixture
-def drill(origin: str) -> Drill:
-    return Drill(origin)
 
 
 def address(drill: Drill, marker: str, *, sse: bool = False) -> str:

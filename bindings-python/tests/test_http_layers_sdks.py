@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import anthropic
 import httpx2
 import openai
 import pytest
-from at_gateway import NEVER, Drill, gateway
+from at_gateway import NEVER, Drill
 from failing import at_once
 
 from reprieve import _hidden, trace_of
 from reprieve.integrations.httpx2 import AsyncRetryTransport, RetryTransport
 
 ASKED = "Say hello."
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as url:
-        yield url
-
-
-@pytest.fixture
-def drill(origin: str) -> Drill:
-    return Drill(origin)
 
 
 def settings(drill: Drill, http_client: Any, retries: int = 0) -> dict[str, Any]:

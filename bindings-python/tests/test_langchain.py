@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import anthropic
 import frameworks
 import openai
 import pytest
-from at_gateway import NEVER, OFTEN, Drill, cut_then, gateway
+from at_gateway import ANSWER, NEVER, OFTEN, Drill, cut_then
 from failing import at_once
-from frameworks import agent, chat, resilient_chat, said
+from frameworks import Word, agent, chat, resilient_chat, said
 from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
 from langchain_core.callbacks import BaseCallbackHandler, UsageMetadataCallbackHandler
@@ -24,30 +23,9 @@ from langchain_core.runnables import RunnableLambda, RunnableParallel
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
-from pydantic import BaseModel
 
 from reprieve import Policy, trace_of
 from reprieve.integrations.langchain import ResilientMiddleware, resilient
-
-ANSWER = "The gateway answers: all is well, 世界é"
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as url:
-        yield url
-
-
-@pytest.fixture
-def drill(origin: str) -> Drill:
-    return Drill(origin)
-
-
-class Word(BaseModel):
-    """A word."""
-
-    word: str
-    count: int
 
 
 class Runs(BaseCallbackHandler):

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import frameworks
 import pytest
-from at_gateway import NEVER, OFTEN, Drill, cut_then, gateway
+from at_gateway import ANSWER, NEVER, OFTEN, Drill, cut_then
 from failing import at_once
 from frameworks import litellm, of_litellm, user
 
 from reprieve import Policy, Stream
 from reprieve.integrations.litellm import resilient
-
-ANSWER = "The gateway answers: all is well, 世界é"
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as url:
-        yield url
-
-
-@pytest.fixture
-def drill(origin: str) -> Drill:
-    return Drill(origin)
 
 
 @pytest.mark.parametrize(

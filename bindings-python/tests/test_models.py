@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import frameworks
 import pytest
-from at_gateway import NEVER, OFTEN, Drill, cut_then, gateway, in_the_end
+from at_gateway import ANSWER, NEVER, OFTEN, Drill, cut_then, in_the_end
 from failing import at_once
 
 from reprieve import Failure, Policy, classify, trace_of
-
-ANSWER = "The gateway answers: all is well, 世界é"
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as url:
-        yield url
-
-
-@pytest.fixture
-def drill(origin: str) -> Drill:
-    return Drill(origin)
 
 
 @pytest.fixture(params=frameworks.ASKS)

@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import agents
 import pytest
 from agents.retry import ModelRetrySettings
-from at_gateway import NEVER, Drill, gateway
+from at_gateway import ANSWER, NEVER, Drill
 from failing import at_once
-from frameworks import agents_model, client, responses
-from pydantic import BaseModel
+from frameworks import Word, agents_model, client, responses
 
 from reprieve import trace_of
 from reprieve.integrations.openai_agents import ResilientModel, ResilientProvider
-
-ANSWER = "The gateway answers: all is well, 世界é"
-T = TypeVar("T")
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as url:
-        yield url
-
-
-@pytest.fixture
-def drill(origin: str) -> Drill:
-    return Drill(origin)
-
-
-class Word(BaseModel):
-    """A word."""
-
-    word: str
-    count: int
 
 
 @agents.function_tool
@@ -45,17 +22,13 @@ def look_up(word: str) -> str:
     return "a kind of silence"
 
 
-def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(coroutine)
-
-
 def test_an_agent_with_tools_and_structured_output(drill: Drill) -> None:
     async def ask() -> Any:
         model = agents_model(drill, at_once(), 2)
         helper = agents.Agent(name="Helper", tools=[look_up], model=model, output_type=Word)
         return await agents.Runner.run(helper, "#[500,tool=1,503x3,json]")
 
-    assert run(ask()).final_output == Word(word="pause", count=7)
+    assert asyncio.run(ask()).final_output == Word(word="pause", count=7)
     assert drill.played() == ["500", "tool=1", "503", "503", "503", "json"]
 
 
@@ -67,7 +40,7 @@ def test_streamed_agents_with_tools(drill: Drill) -> None:
             pass
         return streamed.final_output
 
-    assert run(ask()) == ANSWER
+    assert asyncio.run(ask()) == ANSWER
     assert drill.played() == ["sse-cut=0", "tool=1", "500", "ok"]
 
 
@@ -97,7 +70,7 @@ def test_each_attempt_is_a_span(drill: Drill) -> None:
     agents.set_trace_processors([spans])
     agents.set_tracing_disabled(False)
     try:
-        run(ask())
+        asyncio.run(ask())
     finally:
         agents.set_tracing_disabled(True)
         agents.set_trace_processors([])
@@ -120,7 +93,7 @@ def test_what_the_consumer_does_between_events_keeps_its_retries(drill: Drill) -
                 break
         await events.aclose()  # type: ignore[attr-defined]
 
-    run(ask())
+    asyncio.run(ask())
     assert drill.played() == ["ok", "500", "ok"]
 
 
@@ -136,7 +109,7 @@ def test_the_runners_own_retries_are_refused(drill: Drill, streamed: bool) -> No
             await agents.Runner.run(helper, "Hello")
 
     with pytest.raises(ValueError, match=r"model_settings\.retry\.max_retries: 2 is not allowed"):
-        run(ask())
+        asyncio.run(ask())
     assert drill.played() == []
 
 
@@ -151,7 +124,7 @@ def test_the_models_of_a_provider_share_their_guards(drill: Drill) -> None:
                 raised.append(f"{type(error).__name__} {trace_of(error) is not None}")
         return raised
 
-    assert run(ask()) == ["InternalServerError True", "InternalServerError True", "CircuitOpen True"]
+    assert asyncio.run(ask()) == ["InternalServerError True", "InternalServerError True", "CircuitOpen True"]
     assert drill.played() == ["500", "500"]
 
 
@@ -164,7 +137,7 @@ def test_a_cancelled_task_is_not_retried(drill: Drill) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    run(ask())
+    asyncio.run(ask())
     assert len(drill.played()) == 1
 
 
@@ -173,7 +146,7 @@ def test_wrapping_twice_is_refused(drill: Drill) -> None:
         ResilientModel(agents_model(drill, at_once()), "interactive")
 
     with pytest.raises(ValueError, match="one that is not wrapped yet"):
-        run(ask())
+        asyncio.run(ask())
     with pytest.raises(ValueError, match=r"stream\.mode"):
         ResilientModel([], at_once(stream={"mode": "resume"}))
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Iterator
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import httpx2
 import openai
 import pytest
-from at_gateway import NEVER, Drill, gateway
+from at_gateway import ANSWER, NEVER, Drill
 from failing import at_once
-from frameworks import client, resilient_model
-from pydantic import BaseModel
+from frameworks import Word, client, resilient_model
 from pydantic_ai import Agent, ModelSettings
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import PartDeltaEvent, TextPartDelta
@@ -24,31 +22,6 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from reprieve import trace_of
 from reprieve.integrations.pydantic_ai import SWITCHES, ResilientModel
-
-ANSWER = "The gateway answers: all is well, 世界é"
-T = TypeVar("T")
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as url:
-        yield url
-
-
-@pytest.fixture
-def drill(origin: str) -> Drill:
-    return Drill(origin)
-
-
-class Word(BaseModel):
-    """A word."""
-
-    word: str
-    count: int
-
-
-def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(coroutine)
 
 
 def test_an_agent_with_tools_and_structured_output(drill: Drill) -> None:
@@ -61,7 +34,7 @@ def test_an_agent_with_tools_and_structured_output(drill: Drill) -> None:
 
         return await agent.run("#[500,tool=1,503x3,tool=2]")
 
-    result = run(ask())
+    result = asyncio.run(ask())
     assert result.output == Word(word="pause", count=7)
     assert result.usage.requests == 2
     assert drill.played() == ["500", "tool=1", "503", "503", "503", "tool=2"]
@@ -72,7 +45,7 @@ def test_its_own_exception_is_raised_and_no_group(drill: Drill) -> None:
         await Agent(resilient_model(drill, at_once(max_attempts=1), 2)).run("#[500]")
 
     with pytest.raises(ModelHTTPError) as caught:
-        run(ask())
+        asyncio.run(ask())
     assert isinstance(caught.value.__cause__, openai.InternalServerError)
     trace = trace_of(caught.value)
     assert trace is not None
@@ -105,7 +78,7 @@ def test_streamed_agents_with_tools(drill: Drill) -> None:
         assert steps.result.output == ANSWER
         return pieces
 
-    assert ANSWER.endswith("".join(run(ask())))
+    assert ANSWER.endswith("".join(asyncio.run(ask())))
     assert drill.played() == ["sse-cut=0", "tool=1", "500", "ok"]
 
 
@@ -117,7 +90,7 @@ def test_a_stream_has_its_usage_in_the_records(drill: Drill) -> None:
             assert await result.get_output() == ANSWER
             return result.usage.output_tokens
 
-    assert run(ask()) == 9
+    assert asyncio.run(ask()) == 9
     assert json.loads(lines[0])["output_tokens"] == 9
 
 
@@ -130,7 +103,7 @@ def test_who_leaves_a_stream_early_closes_it(drill: Drill) -> None:
             async for _ in result.stream_text(delta=True, debounce_by=None):
                 break
 
-    run(ask())
+    asyncio.run(ask())
     assert json.loads(lines[-1])["outcome"] in ("cancelled", "success")
 
 
@@ -142,7 +115,7 @@ def test_a_cancelled_task_is_not_retried(drill: Drill) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    run(ask())
+    asyncio.run(ask())
     assert len(drill.played()) == 1
 
 
@@ -153,7 +126,7 @@ def test_a_request_timeout_bounds_all_attempts(drill: Drill) -> None:
         await Agent(resilient_model(drill, at_once(attempt_timeout=0.3), 2), model_settings=settings).run(f"#[{NEVER}]")
 
     with pytest.raises(Exception, match=r"0\.5"):
-        run(ask())
+        asyncio.run(ask())
     assert len(drill.played()) <= 2
 
 
@@ -162,7 +135,7 @@ def test_retries_of_its_own_are_refused(drill: Drill) -> None:
         await Agent(resilient_model(drill, at_once()), model_settings=cast("Any", {"max_retries": 2})).run("Hello")
 
     with pytest.raises(ValueError, match="max_retries: 2 is not allowed; it takes nothing, or 0: the policy retries"):
-        run(ask())
+        asyncio.run(ask())
     settings: Any = {"max_retries": 3}
     model = OpenAIChatModel("m", provider=OpenAIProvider(openai_client=client(drill)), settings=settings)
     with pytest.raises(ValueError, match="max_retries: 3"):
@@ -204,5 +177,5 @@ def test_a_buffered_stream_is_retried_to_its_end(drill: Drill) -> None:
         async with Agent(model).run_stream("#[sse-cut=3,ok]") as result:
             return await result.get_output()
 
-    assert run(ask()) == ANSWER
+    assert asyncio.run(ask()) == ANSWER
     assert drill.played() == ["sse-cut=3", "ok"]

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import openai
 import pydantic
 import pytest
-from at_gateway import Drill, gateway
+from at_gateway import Drill
 from failing import at_once
 
 from reprieve import BadOutput, Failure, Policy, trace_of, wrap
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as url:
-        yield url
-
-
-@pytest.fixture
-def drill(origin: str) -> Drill:
-    return Drill(origin)
 
 
 def settings(drill: Drill) -> dict[str, Any]:

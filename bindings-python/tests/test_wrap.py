@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import openai
 import pytest
-from at_gateway import NEVER, OFTEN, Drill, cut_then, gateway
-from sdk_clients import MODEL, SDKS, Sdk
+from at_gateway import ANSWER, NEVER, OFTEN, Drill, cut_then
+from sdk_clients import MODEL, QUICK, SDKS, Sdk
 
 import reprieve
 from reprieve import ConfigError, Policy, Run, trace_of
-
-TEXT = "The gateway answers: all is well, 世界é"
-QUICK: dict[str, Any] = {"max_attempts": 3, "backoff": {"base": 0.01, "max": 0.02}, "total_timeout": 300}
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as origin:
-        yield origin
-
-
-@pytest.fixture
-def drill(origin: str) -> Drill:
-    return Drill(origin)
 
 
 @pytest.fixture(params=SDKS)
@@ -39,7 +24,7 @@ def sdk(request: pytest.FixtureRequest) -> Sdk:
 
 def test_an_answer_comes_as_it_is(sdk: Sdk, drill: Drill) -> None:
     client = reprieve.wrap(sdk.make(drill), QUICK)
-    assert sdk.asked(client, "hello") == TEXT
+    assert sdk.asked(client, "hello") == ANSWER
     assert drill.played() == ["ok"]
 
 
@@ -60,7 +45,7 @@ def test_an_answer_has_its_trace_and_is_what_it_would_be_without(drill: Drill) -
 @pytest.mark.parametrize("failure", ["429", "500", "503", "reset"])
 def test_what_is_retriable_is_tried_again(sdk: Sdk, drill: Drill, failure: str) -> None:
     client = reprieve.wrap(sdk.make(drill), QUICK)
-    assert sdk.asked(client, f"#[{failure},{failure},ok]") == TEXT
+    assert sdk.asked(client, f"#[{failure},{failure},ok]") == ANSWER
     assert drill.played() == [failure, failure, "ok"]
 
 
@@ -87,7 +72,7 @@ def test_a_wrong_key_is_asked_once(sdk: Sdk, drill: Drill) -> None:
 def test_a_retry_after_is_waited_for(sdk: Sdk, drill: Drill) -> None:
     lines: list[str] = []
     client = reprieve.wrap(sdk.make(drill), QUICK, sink=lines.append)
-    assert sdk.asked(client, "#[retry-after=0.2]") == TEXT
+    assert sdk.asked(client, "#[retry-after=0.2]") == ANSWER
     first, second = drill.visits()
     assert second["at_ms"] - first["at_ms"] >= 200
     assert json.loads(lines[0])["retry_after_ms"] == 200
@@ -95,7 +80,7 @@ def test_a_retry_after_is_waited_for(sdk: Sdk, drill: Drill) -> None:
 
 def test_a_server_that_hangs_meets_the_attempts_timeout(sdk: Sdk, drill: Drill) -> None:
     client = reprieve.wrap(sdk.make(drill), {**QUICK, "max_attempts": OFTEN, "attempt_timeout": 0.2})
-    assert sdk.asked(client, f"#[{NEVER},ok]") == TEXT
+    assert sdk.asked(client, f"#[{NEVER},ok]") == ANSWER
     assert cut_then(drill.played(), "ok")
     client = reprieve.wrap(sdk.make(drill), {**QUICK, "max_attempts": 2, "attempt_timeout": 0.2})
     with pytest.raises(sdk.timed_out) as caught:
@@ -115,7 +100,7 @@ def test_side_effects_that_may_have_happened_are_not_repeated(sdk: Sdk, drill: D
     trace = trace_of(caught.value)
     assert trace is not None
     assert trace.receipts[0]["reason"] == "unsafe_to_repeat"
-    assert sdk.asked(client, "#[429,ok]") == TEXT, "a refusal has had no effect"
+    assert sdk.asked(client, "#[429,ok]") == ANSWER, "a refusal has had no effect"
     assert drill.played() == ["500", "429", "ok"]
 
 
@@ -140,21 +125,21 @@ def test_the_types_are_kept_and_the_old_client_is_untouched(sdk: Sdk, drill: Dri
 
 def test_the_old_client_may_go_first(sdk: Sdk, drill: Drill) -> None:
     client = reprieve.wrap(sdk.make(drill), QUICK)
-    assert sdk.asked(client, "#[500,ok]") == TEXT
+    assert sdk.asked(client, "#[500,ok]") == ANSWER
 
 
 def test_the_new_client_may_go_first(sdk: Sdk, drill: Drill) -> None:
     old = sdk.make(drill)
     client = reprieve.wrap(old, QUICK)
-    assert sdk.asked(client, "hello") == TEXT
+    assert sdk.asked(client, "hello") == ANSWER
     del client
-    assert sdk.asked(old, "hello") == TEXT
+    assert sdk.asked(old, "hello") == ANSWER
 
 
 def test_the_idempotency_key_is_the_same_for_all_attempts(sdk: Sdk, drill: Drill) -> None:
     client = reprieve.wrap(sdk.make(drill), QUICK, idempotency=True)
-    assert sdk.asked(client, "#[500,500,ok]") == TEXT
-    assert sdk.asked(client, "hello") == TEXT
+    assert sdk.asked(client, "#[500,500,ok]") == ANSWER
+    assert sdk.asked(client, "hello") == ANSWER
     *call, other = [visit["idempotency-key"] for visit in drill.visits()]
     assert len(set(call)) == 1
     assert len(call[0]) == 32
@@ -174,7 +159,7 @@ def test_usage_and_cost_are_in_the_records_and_the_run(sdk: Sdk, drill: Drill) -
     run = Run(tokens=1_000, cost=1.0)
     prices: Any = {MODEL: {"input": 100.0, "output": 1_000.0, "currency": "EUR"}}
     client = reprieve.wrap(sdk.make(drill), QUICK, prices=prices, run=run, sink=lines.append)
-    assert sdk.asked(client, "one two #[500,ok]") == TEXT
+    assert sdk.asked(client, "one two #[500,ok]") == ANSWER
     ended = json.loads(lines[-1])
     assert (ended["input_tokens"], ended["output_tokens"]) == (10, 9)
     assert ended["cost"] == pytest.approx(10 * 100 / 1e6 + 9 * 1_000 / 1e6)

@@ -3,134 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import anthropic
 import botocore.eventstream
 import openai
 import pytest
-from at_gateway import OFTEN, Drill, cut_then, gateway
-from sdk_clients import MODEL, SDKS, messages, run
+from at_gateway import ANSWER, OFTEN, Drill, cut_then
+from sdk_clients import MODEL, QUICK, SDKS, messages, run
+from sdk_streams import WAYS, Way, chat, claude, converse, gemini, said
 
 import reprieve
 from reprieve import ConfigError, Discard, MisuseError, Run, StreamError, trace_of
-
-TEXT = "The gateway answers: all is well, 世界é"
-QUICK: dict[str, Any] = {"max_attempts": 3, "backoff": {"base": 0.01, "max": 0.02}, "total_timeout": 300}
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with gateway() as origin:
-        yield origin
-
-
-@pytest.fixture
-def drill(origin: str) -> Drill:
-    return Drill(origin)
-
-
-# --- how each is asked for a stream, and what its items say ----------------------------------------------------------
-
-
-def chat(client: Any, text: str, **options: Any) -> Any:
-    usage: Any = {"include_usage": True}
-    return client.chat.completions.create(
-        model=MODEL, messages=messages(text), stream=True, stream_options=usage, **options
-    )
-
-
-def claude(client: Any, text: str, **options: Any) -> Any:
-    return client.messages.create(model=MODEL, max_tokens=50, messages=messages(text), stream=True, **options)
-
-
-def gemini(client: Any, text: str) -> Any:
-    return client.models.generate_content_stream(model=MODEL, contents=text)
-
-
-def gemini_async(client: Any, text: str) -> Any:
-    return client.aio.models.generate_content_stream(model=MODEL, contents=text)
-
-
-def converse(client: Any, text: str) -> Any:
-    content = [{"text": text}]
-    return client.converse_stream(modelId=MODEL, messages=[{"role": "user", "content": content}])["stream"]
-
-
-def invoked(client: Any, text: str) -> Any:
-    body = json.dumps({"max_tokens": 9, "messages": messages(text)})
-    return client.invoke_model_with_response_stream(modelId=MODEL, body=body)["body"]
-
-
-def said(item: Any) -> str:
-    """The text of an item of any of them."""
-    if isinstance(item, dict):
-        inner = json.loads(item["chunk"]["bytes"]) if "chunk" in item else item
-        delta = inner.get("delta") or inner.get("contentBlockDelta", {}).get("delta") or {}
-        return str(delta.get("text") or "")
-    if hasattr(item, "choices"):
-        return str(item.choices[0].delta.content or "") if item.choices else ""
-    if hasattr(item, "candidates"):
-        return str(item.text or "")
-    return str(getattr(getattr(item, "delta", None), "text", None) or "")
-
-
-WAYS: dict[str, tuple[str, Any]] = {
-    "openai": ("openai", chat),
-    "openai async": ("openai async", chat),
-    "azure": ("azure", chat),
-    "anthropic": ("anthropic", claude),
-    "anthropic async": ("anthropic async", claude),
-    "genai": ("genai", gemini),
-    "genai async": ("genai async", gemini_async),
-    "genai httpx": ("genai httpx", gemini_async),
-    "bedrock converse": ("bedrock", converse),
-    "bedrock invoke": ("bedrock", invoked),
-}
-
-
-class Way:
-    """One client and one way to stream from it."""
-
-    def __init__(self, name: str, drill: Drill) -> None:
-        sdk, self._ask = WAYS[name]
-        self.sdk, self.drill, self.lines = SDKS[sdk], drill, list[str]()
-
-    def wrapped(self, **fields: Any) -> Any:
-        prices: Any = {MODEL: {"input": 100, "output": 1_000}}
-        policy: Any = {**QUICK, **fields}
-        return reprieve.wrap(self.sdk.make(self.drill), policy, sink=self.lines.append, prices=prices)
-
-    def items(self, client: Any, text: str) -> Iterator[Any]:
-        """The items, one by one, of a client of either kind."""
-        answer = self._ask(client, text)
-        if not self.sdk.awaited:
-            yield from answer
-            return
-        stream = run(answer)
-        while True:
-            try:
-                yield run(anext(stream.__aiter__() if not hasattr(stream, "__anext__") else stream))
-            except StopAsyncIteration:
-                return
-
-    def text(self, client: Any, text: str) -> str:
-        return "".join(map(said, self.items(client, text)))
-
-    def until_error(self, client: Any, text: str) -> tuple[list[Any], Exception]:
-        """The items, and what is raised after them."""
-        got: list[Any] = []
-        try:
-            for item in self.items(client, text):
-                got.append(item)
-        except Exception as error:
-            return got, error
-        raise AssertionError("nothing was raised")
-
-    @property
-    def ended(self) -> Any:
-        return json.loads(self.lines[-1])
 
 
 @pytest.fixture(params=WAYS)
@@ -142,19 +25,19 @@ def way(request: pytest.FixtureRequest, drill: Drill) -> Way:
 
 
 def test_a_stream_comes_as_it_is(way: Way) -> None:
-    assert way.text(way.wrapped(), "hello") == TEXT
+    assert way.text(way.wrapped(), "hello") == ANSWER
     assert way.ended["outcome"] == "success"
     assert way.drill.played() == ["ok"]
 
 
 def test_what_fails_before_the_first_content_is_tried_again(way: Way) -> None:
-    assert way.text(way.wrapped(), "#[503,sse-error=0,ok]") == TEXT
+    assert way.text(way.wrapped(), "#[503,sse-error=0,ok]") == ANSWER
     assert way.drill.played() == ["503", "sse-error=0", "ok"]
     assert way.ended["attempts"] == 3
 
 
 def test_what_fails_after_it_is_not(way: Way) -> None:
-    got, error = way.until_error(way.wrapped(), "#[sse-cut=3]")
+    got, error = way.until_error(way.open(way.wrapped(), "#[sse-cut=3]"))
     assert "".join(map(said, got)) == "The gateway answers"
     trace = trace_of(error)
     assert trace is not None
@@ -166,13 +49,13 @@ def test_what_fails_after_it_is_not(way: Way) -> None:
 
 def test_an_answer_that_is_whole_before_it_is_shown_may_break_anywhere(way: Way) -> None:
     client = way.wrapped(stream={"mode": "buffered"})
-    assert way.text(client, "#[sse-cut=3,sse-error=2,ok]") == TEXT
+    assert way.text(client, "#[sse-cut=3,sse-error=2,ok]") == ANSWER
     assert way.drill.played() == ["sse-cut=3", "sse-error=2", "ok"]
 
 
 def test_tokens_and_cost_of_streams_are_recorded(way: Way) -> None:
     client = way.wrapped()
-    assert way.text(client, "one two #[500,ok]") == TEXT
+    assert way.text(client, "one two #[500,ok]") == ANSWER
     assert (way.ended["input_tokens"], way.ended["output_tokens"]) == (10, 9)
     assert way.ended["cost"] == pytest.approx(0.01)
 
@@ -186,7 +69,7 @@ def test_a_refusal_is_raised_and_not_repeated(way: Way) -> None:
 def test_a_stream_that_hangs_meets_the_attempts_timeout(way: Way) -> None:
     # Buffered: a client that cannot be interrupted has the time for each read, and may cut an answer in its midst.
     client = way.wrapped(attempt_timeout=0.3, max_attempts=OFTEN, stream={"mode": "buffered"})
-    assert way.text(client, "#[sse-stall=0,ok]") == TEXT
+    assert way.text(client, "#[sse-stall=0,ok]") == ANSWER
     assert cut_then(way.drill.played(), "ok", cut="sse-stall=0")
 
 
@@ -200,8 +83,7 @@ def test_a_stream_that_falls_silent_is_left(way: Way) -> None:
 
 
 def test_who_stops_early_ends_the_call(way: Way) -> None:
-    client = way.wrapped()
-    items = way.items(client, "#[sse-stall=1]")
+    items = way.items(way.open(way.wrapped(), "#[sse-stall=1]"))
     while not said(next(items)):
         pass
     items.close()
@@ -277,7 +159,7 @@ def test_a_stream_is_charged_to_its_run(drill: Drill) -> None:
     lines: list[str] = []
     spent = Run(tokens=100)
     client = reprieve.wrap(SDKS["openai"].make(drill), QUICK, sink=lines.append, run=spent)
-    assert "".join(map(said, chat(client, "#[500,ok]"))) == TEXT
+    assert "".join(map(said, chat(client, "#[500,ok]"))) == ANSWER
     assert json.loads(lines[-1])["output_tokens"] == 9
     assert spent.report()["tokens"]["used"] == 17
 
@@ -286,10 +168,10 @@ def test_the_managers_of_openai(drill: Drill) -> None:
     client = reprieve.wrap(SDKS["openai"].make(drill), QUICK)
     with client.chat.completions.stream(model=MODEL, messages=messages("#[500,sse-cut=0,ok]")) as stream:
         stream.until_done()
-        assert stream.get_final_completion().choices[0].message.content == TEXT
+        assert stream.get_final_completion().choices[0].message.content == ANSWER
     with client.responses.stream(model=MODEL, input="#[503,sse-error=0,ok]") as answers:
-        assert "".join(event.delta for event in answers if event.type == "response.output_text.delta") == TEXT
-        assert answers.get_final_response().output_text == TEXT
+        assert "".join(event.delta for event in answers if event.type == "response.output_text.delta") == ANSWER
+        assert answers.get_final_response().output_text == ANSWER
     assert drill.played() == ["500", "sse-cut=0", "ok", "503", "sse-error=0", "ok"]
 
 
@@ -299,7 +181,7 @@ def test_the_managers_of_openai_async(drill: Drill) -> None:
     async def main() -> None:
         async with client.chat.completions.stream(model=MODEL, messages=messages("#[500,sse-cut=0,ok]")) as stream:
             completion = await stream.get_final_completion()
-            assert completion.choices[0].message.content == TEXT
+            assert completion.choices[0].message.content == ANSWER
 
     run(main())
     assert drill.played() == ["500", "sse-cut=0", "ok"]
@@ -308,17 +190,17 @@ def test_the_managers_of_openai_async(drill: Drill) -> None:
 def test_the_managers_of_anthropic(drill: Drill) -> None:
     client = reprieve.wrap(SDKS["anthropic"].make(drill), QUICK)
     with client.messages.stream(model=MODEL, max_tokens=9, messages=messages("#[529,sse-error=0,ok]")) as stream:
-        assert "".join(stream.text_stream) == TEXT
+        assert "".join(stream.text_stream) == ANSWER
         assert stream.get_final_message().usage.output_tokens == 9
     with client.beta.messages.stream(model=MODEL, max_tokens=9, messages=messages("#[529,sse-void,ok]")) as beta:
-        assert beta.get_final_text() == TEXT
+        assert beta.get_final_text() == ANSWER
     awaited = reprieve.wrap(SDKS["anthropic async"].make(drill), QUICK)
 
     async def main() -> None:
         async with awaited.messages.stream(
             model=MODEL, max_tokens=9, messages=messages("#[500,sse-cut=0,ok]")
         ) as stream:
-            assert "".join([text async for text in stream.text_stream]) == TEXT
+            assert "".join([text async for text in stream.text_stream]) == ANSWER
 
     run(main())
     assert len(drill.visits()) == 9
@@ -337,7 +219,7 @@ def test_starting_again_is_announced(drill: Drill) -> None:
     client = reprieve.wrap(SDKS["openai"].make(drill), {**QUICK, "stream": {"mode": "restart"}})
     items = list(chat(client, "#[sse-cut=2,ok]"))
     at = next(i for i, item in enumerate(items) if isinstance(item, Discard))
-    assert "".join(map(said, items[at + 1 :])) == TEXT
+    assert "".join(map(said, items[at + 1 :])) == ANSWER
     assert items[at].count == at
 
 
@@ -354,7 +236,7 @@ def test_modes_that_a_client_cannot_have_are_refused(drill: Drill) -> None:
 def test_raw_streams_run_under_the_policy_until_they_are_open(drill: Drill) -> None:
     client = reprieve.wrap(SDKS["openai"].make(drill), QUICK)
     raw = client.chat.completions.with_raw_response.create(model=MODEL, messages=messages("#[500,ok]"), stream=True)
-    assert "".join(map(said, raw.parse())) == TEXT
+    assert "".join(map(said, raw.parse())) == ANSWER
     assert drill.played() == ["500", "ok"]
 
 
