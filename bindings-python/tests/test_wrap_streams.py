@@ -76,7 +76,7 @@ def test_a_stream_that_hangs_meets_the_attempts_timeout(way: Way) -> None:
 def test_a_stream_that_falls_silent_is_left(way: Way) -> None:
     client = way.wrapped(stream={"silence_timeout": 0.3}, max_attempts=OFTEN)
     assert way.text(client, "#[sse-stall=0,ok]") == ANSWER
-    items, _error = way.until_error(client, "#[sse-stall=1]")
+    items, _error = way.until_error(way.open(client, "#[sse-stall=1]"))
     assert "".join(map(said, items))
     receipt = json.loads(way.lines[-2])
     assert (receipt["kind"], receipt["reason"]) == ("timeout", "already_delivered")
