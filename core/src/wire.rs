@@ -177,7 +177,12 @@ fn money(at: &At<'_>) -> u64 {
 }
 
 /// Reads JSON; whatever is refused in it is told as one error.
-fn read<T>(what: &'static str, text: &str, reader: impl FnOnce(&At<'_>) -> T) -> Result<T, WireError> {
+fn read<T: Default>(what: &'static str, text: &str, mut reader: impl FnMut(&At<'_>) -> T) -> Result<T, WireError> {
+    let mut out = T::default();
+    read_text(what, text, &mut |at| out = reader(at)).map(|()| out)
+}
+
+fn read_text(what: &'static str, text: &str, reader: &mut dyn FnMut(&At<'_>)) -> Result<(), WireError> {
     let tree = Json::parse(text).map_err(|error| WireError { what, why: error.0 })?;
     at::read(what, &tree, None, reader).map_err(|error| WireError { what, why: error.text() })
 }

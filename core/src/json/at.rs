@@ -2,7 +2,7 @@
 //!
 //! Each reader says what it takes, so that an error can name the field, the value and what is allowed. The first value
 //! that is refused is remembered and its reader goes on with a default, so that no reader has to look whether another
-//! one succeeded: [`read`] gives back what was read only where nothing was refused.
+//! one succeeded: [`read`] says at the end whether anything was refused.
 
 #![expect(clippy::disallowed_types, reason = "the first refusal is kept in a cell that lives as long as one reading")]
 
@@ -19,15 +19,11 @@ use crate::{Span, SpanError};
 pub(crate) type Read<T> = Result<T, Box<ConfigError>>;
 
 /// Reads a whole: `what` it is, such as `policy`, and what a bare number in it means as a duration (nothing, in JSON).
-pub(crate) fn read<T>(
-    what: &'static str,
-    value: &Json,
-    unit: Option<Span>,
-    reader: impl FnOnce(&At<'_>) -> T,
-) -> Read<T> {
+/// What `reader` has read counts only where nothing was refused. Not generic: its code stands once.
+pub(crate) fn read(what: &'static str, value: &Json, unit: Option<Span>, reader: &mut dyn FnMut(&At<'_>)) -> Read<()> {
     let reading = Reading { unit, refused: Cell::new(None) };
-    let out = reader(&At { path: Path::Root(what), value, reading: &reading });
-    reading.refused.into_inner().map_or(Ok(out), Err)
+    reader(&At { path: Path::Root(what), value, reading: &reading });
+    reading.refused.into_inner().map_or(Ok(()), Err)
 }
 
 /// What holds for a whole that is being read.

@@ -48,11 +48,9 @@ const FIELDS: &[&str] = &[
 
 /// The fields of `start`, with what was written over them. `unit` is what a bare number means as a duration.
 pub(super) fn fields(start: &Fields, written: &Json, unit: Option<Span>) -> Read<Fields> {
-    at::read("policy", written, unit, |at| {
-        let mut f = start.clone();
-        fill(at.object(FIELDS), &mut f);
-        f
-    })
+    let mut f = start.clone();
+    at::read("policy", written, unit, &mut |at| fill(at.object(FIELDS), &mut f))?;
+    Ok(f)
 }
 
 fn fill(object: Object<'_>, f: &mut Fields) {

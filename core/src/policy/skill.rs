@@ -18,11 +18,12 @@ struct Manifest<'a> {
 
 /// The fields of the policy for this skill.
 pub(super) fn fields(id: &str, manifests: &Json, unit: Option<Span>) -> Read<Fields> {
-    let chain = at::read("policy", manifests, unit, |root| {
+    let mut found = Err(String::new());
+    at::read("policy", manifests, unit, &mut |root| {
         let all = manifests_of(root);
-        named(&all, id).map(|own| chain(own, &all)).ok_or_else(|| known(&all))
+        found = named(&all, id).map(|own| chain(own, &all)).ok_or_else(|| known(&all));
     })?;
-    chain.map_err(|allowed| {
+    found.map_err(|allowed| {
         let value = Json::Text(id.into()).text();
         Box::new(ConfigError { field: "skill".into(), value, allowed })
     })

@@ -16,7 +16,7 @@ pub(super) fn snapshot(tree: &Json) -> Result<Snapshot, SnapshotError> {
     let policy = tree.get("policy").ok_or_else(|| damaged("it has no policy"))?;
     let policy = Policy::default().replace(policy, None)?;
     let mut snapshot = Snapshot { call: Call::new(policy, 0), wall_ms: 0, check: 0 };
-    at::read("snapshot", tree, None, |at| form::read(at, &mut snapshot))?;
+    at::read("snapshot", tree, None, &mut |at| form::read(at, &mut snapshot))?;
     check(&mut snapshot.call)?;
     Ok(snapshot)
 }
