@@ -1,4 +1,3 @@
-import { engines } from "./engines.js";
-import { suite } from "./requests-suite.js";
+import { suite } from "./requests/suite.js";
 
-suite("native", engines.native as never);
+suite("native");

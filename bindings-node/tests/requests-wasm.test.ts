@@ -1,4 +1,3 @@
-import { engines } from "./engines.js";
-import { suite } from "./requests-suite.js";
+import { suite } from "./requests/suite.js";
 
-suite("wasm", engines.wasm as never);
+suite("wasm");

@@ -209,5 +209,7 @@ def test_clients_for_targets_are_checked(drill: Drill) -> None:
     make = SDKS["openai"].make
     with pytest.raises(ConfigError, match=r"clients\.spare"):
         reprieve.wrap(make(drill), policy, clients={"spare": make(drill)})
+    with pytest.raises(ConfigError, match=r"^clients: 3 is not allowed; it takes a mapping from a target's id"):
+        reprieve.wrap(make(drill), policy, clients=3)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"clients\.backup: a Anthropic is not allowed; it takes a OpenAI"):
         reprieve.wrap(make(drill), policy, clients={"backup": SDKS["anthropic"].make(drill)})

@@ -73,6 +73,15 @@ def test_a_stream_that_hangs_meets_the_attempts_timeout(way: Way) -> None:
     assert cut_then(way.drill.played(), "ok", cut="sse-stall=0")
 
 
+def test_a_stream_that_falls_silent_is_left(way: Way) -> None:
+    client = way.wrapped(stream={"silence_timeout": 0.3}, max_attempts=OFTEN)
+    assert way.text(client, "#[sse-stall=0,ok]") == ANSWER
+    items, _error = way.until_error(way.open(client, "#[sse-stall=1]"))
+    assert "".join(map(said, items))
+    receipt = json.loads(way.lines[-2])
+    assert (receipt["kind"], receipt["reason"]) == ("timeout", "already_delivered")
+
+
 def test_who_stops_early_ends_the_call(way: Way) -> None:
     items = way.items(way.open(way.wrapped(), "#[sse-stall=1]"))
     while not said(next(items)):

@@ -5,8 +5,7 @@ import { after } from "node:test";
 import { openGateway } from "../drill/node/places.mjs";
 import { ROOT, TARGET } from "../js/paths.mjs";
 
-/** What the gateway answers. */
-export const TEXT = "The gateway answers: all is well, 世界é";
+export { QUICK, TEXT, until } from "../js/shared.mjs";
 
 /** The package as it is built, on one engine: a process has one. */
 export async function reprieveOn(engine) {
@@ -15,12 +14,6 @@ export async function reprieveOn(engine) {
 
 /** The same as CommonJS. */
 export const required = createRequire(`${ROOT}bindings-node/package.json`);
-
-/** No wait to speak of: the decisions are the machine's all the same. */
-export const QUICK = {
-  backoff: { kind: "constant", base: 1 },
-  jitter: { kind: "none" },
-};
 
 /** A gateway for the tests of this file. */
 export async function gatewayForTests() {
@@ -48,14 +41,6 @@ export async function gatewayForTests() {
 export const NEVER = "slow=600000";
 /** Attempts enough, where what is too slow is cut: on a busy machine what is meant to be answered may be cut as well. */
 export const OFTEN = 50;
-
-/** Waits for what comes in a moment, however long that is on a busy machine. */
-export async function until(there) {
-  for (let i = 0; !there(); i++) {
-    if (i === 20_000) throw new Error(`it never came true: ${there}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
 
 /** What a promise is rejected with. */
 export async function thrown(promise) {

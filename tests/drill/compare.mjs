@@ -13,6 +13,7 @@ import OpenAI from "openai";
 
 import { deadline } from "../js/deadline.mjs";
 import { ROOT, TARGET } from "../js/paths.mjs";
+import { TEXT } from "../js/shared.mjs";
 import { openGateway } from "./node/places.mjs";
 
 const { retry, wrap, wrapFetch } = await import(`${ROOT}bindings-node/dist/node/index.js`);
@@ -81,8 +82,6 @@ const CLIENTS = {
   },
 };
 
-const WHOLE = "The gateway answers: all is well, 世界é";
-
 deadline(600);
 const gateway = await openGateway(`${TARGET}release/gateway`);
 try {
@@ -119,7 +118,7 @@ async function inFramework(once, policy) {
 }
 
 function sawText(text) {
-  return text === WHOLE ? "the answer" : `${much(text)}, as if that was all`;
+  return text === TEXT ? "the answer" : `${much(text)}, as if that was all`;
 }
 
 function sawError(error) {

@@ -112,6 +112,12 @@ class Attempt:
         return self.timeout if own is None else min(own, self.timeout)
 
     @property
+    def read_timeout(self) -> float:
+        """How long a client that cannot be interrupted may wait for bytes, in seconds: `timeout`, or the policy's
+        `silence_timeout` where this is the attempt of a plain function's stream, and that is shorter."""
+        return self.timeout
+
+    @property
     def is_last(self) -> bool:
         """No attempt can follow it."""
         return self._facts.is_last
@@ -177,7 +183,8 @@ CURRENT: ContextVar[Attempt | None] = ContextVar("reprieve_attempt", default=Non
 def current_attempt() -> Attempt | None:
     """The attempt under way here, or `None` outside of one.
 
-    Hand its `timeout` to clients that cannot be interrupted, and its `idempotency_key` to servers that know one.
+    Hand its `timeout` to clients that cannot be interrupted (its `read_timeout`, where they wait for bytes), and its
+    `idempotency_key` to servers that know one.
 
     >>> from reprieve import Policy, current_attempt
     >>> @Policy(attempt_timeout=5)

@@ -93,7 +93,7 @@ class Stream(_Consumed, Generator[T_co, None, None]):
     Nothing runs before the first item is asked for. Who stops early closes it, by `with` or `close()`, or drops it.
 
     A source that blocks cannot be interrupted: its timers are looked at whenever it brings something, be it a ping.
-    Hand `current_attempt().timeout` to the client, as what it may wait for bytes; a transport that calls
+    Hand `current_attempt().read_timeout` to the client, as what it may wait for bytes; a transport that calls
     `current_attempt().heard()` lets the timers end a source that only pings.
     """
 

@@ -60,6 +60,8 @@ class StreamAttempt(Attempt):
     ) -> None:
         super().__init__(facts, clock().now())
         self.timers = timers
+        #: How long its source may be without a byte, in nanoseconds, where nothing but its client can tell.
+        self.silence: int | None = None
         #: What else happens when bytes have come.
         self.on_heard = on_heard
         #: What attempts have brought: what the consumer has had, or a list of its own where it is to be whole first.
@@ -79,6 +81,10 @@ class StreamAttempt(Attempt):
     @property
     def delivered(self) -> Sequence[Any]:
         return tuple(self._delivered)
+
+    @property
+    def read_timeout(self) -> float:
+        return self.timeout if self.silence is None else min(self.silence / 1e9, self.timeout)
 
     @property
     def ends_by(self) -> int:
@@ -246,6 +252,8 @@ class StreamSession(Session):
         facts = facts._replace(timeout_ns=timers.first_item)
         got = Items() if self.buffered else self.delivered
         self._latest = StreamAttempt(facts, timers, self.delivered, got, self._check)
+        if not self._interrupted:
+            self._latest.silence = self.limits.silence
         return self._latest
 
     def _told_in(self, fault: Exception) -> str | None:

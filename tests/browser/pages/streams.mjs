@@ -1,5 +1,6 @@
 /** The streams and requests of real clients, as they are played in Node, on a page. */
-import { ANSWER, casesFor } from "../../streams/cases.mjs";
+import { TEXT } from "../../js/shared.mjs";
+import { casesFor } from "../../streams/cases.mjs";
 import { clientsFor, wrappedFor } from "../../streams/clients.mjs";
 import * as reprieve from "./reprieve.mjs";
 
@@ -22,7 +23,7 @@ async function wrappedClients(url) {
     let streamed = "";
     const request = { marker: "502,sse-cut=0,ok", drill: `page-${name}` };
     for await (const item of await client.stream(request)) streamed += client.text(item);
-    for (const text of [plain, streamed]) if (text !== ANSWER) failures.push(`wrapped ${name}: ${text}`);
+    for (const text of [plain, streamed]) if (text !== TEXT) failures.push(`wrapped ${name}: ${text}`);
   }
   return failures;
 }

@@ -69,7 +69,7 @@ def wrap(
     owner = _owner(policy, options)
     plan = Plan(owner, Prices.of(prices), _header(idempotency))
     wrapped: T = adapter.wrapped(client, plan)
-    for target, other in (clients or {}).items():
+    for target, other in _others(clients).items():
         if target not in owner.policy.targets:
             raise ConfigError(f"clients.{target}", "a client", f"a target of the policy: {owner.policy.targets}")
         plan.clients[target] = adapter.quiet(_same_kind(client, other, target))
@@ -91,6 +91,12 @@ def _adapter_of(client: object) -> Any:
         f"one of {KNOWN}. For other clients, decorate the function that calls them with the policy, or use "
         "policy.call(function, ...) and turn their own retries off",
     )
+
+
+def _others(clients: object) -> Mapping[str, object]:
+    if clients is not None and not isinstance(clients, Mapping):
+        raise ConfigError("clients", repr(clients), "a mapping from a target's id to its client")
+    return cast("Mapping[str, object]", clients or {})
 
 
 def _same_kind(client: object, other: object, target: str) -> object:

@@ -227,7 +227,8 @@ def lowered(own: Any, attempt: Attempt, make: Callable[..., Any]) -> Any:
     """A client's timeouts (one number, `None`, or httpx's four) with none beyond what the attempt has."""
     names = ("connect", "read", "write", "pool")
     parts = {name: getattr(own, name) if hasattr(own, "read") else own for name in names}
-    most = {name: attempt.connect_timeout if name == "connect" else attempt.timeout for name in names}
+    bounds = {"connect": attempt.connect_timeout, "read": attempt.read_timeout}
+    most = {name: bounds.get(name, attempt.timeout) for name in names}
     new = {name: most[name] if parts[name] is None else min(parts[name], most[name]) for name in names}
     return own if new == parts else make(**new)
 

@@ -151,7 +151,7 @@ class _Session:
         connect, read = _numbers(session._timeout)
         limits = module_of("urllib3").Timeout(
             connect=min(attempt.connect_timeout, connect or attempt.connect_timeout),
-            read=min(attempt.timeout, read or attempt.timeout),
+            read=min(attempt.read_timeout, read or attempt.timeout),
         )
         session._timeout = limits
         session._get_request_timeout = lambda _request: limits

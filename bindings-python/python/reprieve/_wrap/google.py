@@ -307,7 +307,7 @@ def _prepared(api: Any, call: ClientCall, http_request: Any, request: dict[str, 
 def _timeout(api: Any, own: float | None, attempt: Attempt) -> Any:
     """What a synchronous attempt may take, as its HTTP client reads it: httpx, or requests where mTLS is in use."""
     if api._use_google_auth_sync():
-        return attempt.connect_timeout, min(attempt.timeout, own or attempt.timeout)
+        return attempt.connect_timeout, min(attempt.read_timeout, own or attempt.timeout)
     return lowered(own, attempt, _httpx(api._httpx_client).Timeout)
 
 

@@ -63,9 +63,10 @@ def _within(own: Any, attempt: Attempt) -> Any:
     """The client's own timeout where that is shorter, else the attempt's: for each phase, where it tells them apart."""
     if not (hasattr(own, "connect") and hasattr(own, "read")):
         return _least(own, attempt.timeout)
-    rest = {phase: _least(getattr(own, phase), attempt.timeout) for phase in ("read", "write", "pool")}
+    bounds = {"connect": attempt.connect_timeout, "read": attempt.read_timeout}
+    limits = {phase: bounds.get(phase, attempt.timeout) for phase in ("connect", "read", "write", "pool")}
     kind = cast("Any", type(own))
-    return kind(connect=_least(own.connect, attempt.connect_timeout), **rest)
+    return kind(**{phase: _least(getattr(own, phase), limit) for phase, limit in limits.items()})
 
 
 def _least(own: object, limit: float) -> float:

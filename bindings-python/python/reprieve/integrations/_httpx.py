@@ -97,7 +97,7 @@ def _timed(request: Any) -> Generator[None]:
     """The client's timeouts, lowered to what this attempt may take."""
     attempt, before = attempt_here(), request.extensions
     own = before.get("timeout", {})
-    bounds = {"connect": attempt.connect_timeout, "read": attempt.timeout, "write": attempt.timeout}
+    bounds = {"connect": attempt.connect_timeout, "read": attempt.read_timeout, "write": attempt.timeout}
     lowered = {name: at_most(own.get(name), most) for name, most in (*bounds.items(), ("pool", attempt.timeout))}
     request.extensions = {**before, "timeout": {**own, **lowered}}
     try:

@@ -115,7 +115,7 @@ def _lowered(timeout: Any) -> Any:
     else:
         own = [timeout, timeout]
     seconds = (value if isinstance(value, (int, float)) else None for value in own)
-    return tuple(map(at_most, seconds, (attempt.connect_timeout, attempt.timeout)))
+    return tuple(map(at_most, seconds, (attempt.connect_timeout, attempt.read_timeout)))
 
 
 def _keep(layer: Layer, request: requests.PreparedRequest) -> bool:
