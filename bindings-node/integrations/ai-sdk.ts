@@ -1,6 +1,6 @@
 /** The Vercel AI SDK: several language models as one, under a policy. */
 import { type Attempt, type Bound, ConfigError, headerOf, retryStream, StreamError } from "reprieve";
-import { type Chain, type ChainOptions, chainOf, counted, type PolicyLike } from "./chain.js";
+import { type Chain, type ChainOptions, chainOf, counted, noted, type PolicyLike } from "./chain.js";
 
 /** A language model of the AI SDK, of any version of its interface: `ai` 5, 6 and 7 have V2, V3 and V4. */
 export interface LanguageModel {
@@ -63,7 +63,7 @@ export function resilient<M extends LanguageModel>(
     doGenerate: (asked: Asked) => new Call(chain, asked, header).generate(),
     doStream: (asked: Asked) => new Call(chain, asked, header).stream(),
   };
-  return made as unknown as M;
+  return noted(made) as unknown as M;
 }
 
 /** One call. */

@@ -30,6 +30,15 @@ export interface Chain<M> {
   of(target: string): M;
 }
 
+/** What is under a policy already. */
+const resilients = /* @__PURE__ */ new WeakSet<object>();
+
+/** Notes that this is under a policy. */
+export function noted<M extends object>(made: M): M {
+  resilients.add(made);
+  return made;
+}
+
 /** The models as the targets of the policy, in order: those that it lists, or their names where it lists none. */
 export function chainOf<M>(
   models: readonly M[],
@@ -38,6 +47,10 @@ export function chainOf<M>(
   options: ChainOptions,
 ): Chain<M> {
   const { prices, ...rest } = options;
+  const twice = models.findIndex((model) => resilients.has(model as object));
+  if (twice >= 0) {
+    throw new ConfigError(`models[${twice}]`, "one that is under a policy already", "one that is not: one is enough");
+  }
   const owner = withTargets(boundOf(policy), models.map(nameOf)).bind(rest);
   // Without an engine a call makes one attempt: at the first.
   if (engineFault()) return { owner, models, prices, of: () => models[0] as M };

@@ -1,6 +1,6 @@
 /** LangChain: a chat model or any other runnable under a policy, and a middleware for agents. */
 import { type Attempt, type Bound, ConfigError, retryStream } from "reprieve";
-import { boundOf, type Chain, type ChainOptions, chainOf, counted, type PolicyLike } from "./chain.js";
+import { boundOf, type Chain, type ChainOptions, chainOf, counted, noted, type PolicyLike } from "./chain.js";
 import { answerOf, type Item, itemsOf } from "./langchain-answers.js";
 import { isChatModel, isRunnable, nameOf, quiet, type Runnable, rooted } from "./langchain-runnables.js";
 
@@ -101,7 +101,7 @@ function armed(given: Chain<Runnable>): Runnable {
   for (const [name, value] of Object.entries({ ...own, ...derived })) {
     Object.defineProperty(copy, name, { value, writable: true, configurable: true });
   }
-  return copy as Runnable;
+  return noted(copy as Runnable);
 }
 
 type Method = (...given: unknown[]) => unknown;

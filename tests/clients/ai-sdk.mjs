@@ -213,6 +213,7 @@ export async function suite(engine) {
     test("bad input says what to do", () => {
       const { models } = opened();
       assert.throws(() => resilient([]), /models: an empty list/);
+      assert.throws(() => resilient([...models, resilient(models)]), /models\[1\]: one that is under a policy already/);
       assert.throws(() => resilient("openai/gpt-5"), /models\[0\]: the name openai\/gpt-5.*openai\("gpt-5"\)/);
       assert.throws(
         () => resilient([...models, ...models, ...models], "llm"),

@@ -244,6 +244,10 @@ export async function suite(engine) {
     test("bad input says what to do", () => {
       const { models } = opened();
       assert.throws(() => resilient([]), /models: an empty list/);
+      const bound = resilient(models).bindTools([]);
+      for (const twice of [resilient(models), bound]) {
+        assert.throws(() => resilient([...models, twice]), /models\[1\]: one that is under a policy already/);
+      }
       assert.throws(
         () => resilient("openai:gpt-5"),
         /runnables\[0\]: the name openai:gpt-5.*chat model or another runnable/,
