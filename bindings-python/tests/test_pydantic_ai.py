@@ -179,3 +179,32 @@ def test_a_buffered_stream_is_retried_to_its_end(drill: Drill) -> None:
 
     assert asyncio.run(ask()) == ANSWER
     assert drill.played() == ["sse-cut=3", "ok"]
+
+
+@pytest.mark.parametrize("delta", [True, False])
+def test_the_text_of_a_buffered_stream_comes_once(drill: Drill, delta: bool) -> None:
+    """pydantic-ai shows what is there of an answer, and then what comes: all of a buffered one is there."""
+
+    async def ask() -> list[str]:
+        model = resilient_model(drill, at_once(stream={"mode": "buffered"}))
+        async with Agent(model).run_stream("#[sse-cut=3,ok]") as result:
+            return [piece async for piece in result.stream_text(delta=delta, debounce_by=None)]
+
+    pieces = asyncio.run(ask())
+    assert len(pieces) > 1
+    assert ("".join(pieces) if delta else pieces[-1]) == ANSWER
+
+
+def test_a_buffered_agent_has_its_tools_and_their_answers(drill: Drill) -> None:
+    async def ask() -> Any:
+        agent = Agent(resilient_model(drill, at_once(stream={"mode": "buffered"})), output_type=Word)
+
+        @agent.tool_plain
+        def look_up(word: str) -> str:
+            return "a kind of silence"
+
+        async with agent.run_stream("#[sse-cut=0,tool=1,500,tool=2]") as result:
+            return await result.get_output()
+
+    assert asyncio.run(ask()) == Word(word="pause", count=7)
+    assert drill.played() == ["sse-cut=0", "tool=1", "500", "tool=2"]

@@ -74,9 +74,14 @@ def refuse_retries(name: str, value: object, where: str) -> None:
         raise ConfigError(name, shown, f"nothing, or 0: the policy retries; leave it out {where}")
 
 
+def stream_mode(bound: Bound) -> object:
+    """What becomes of a stream that breaks, as the policy has it."""
+    stream: dict[str, object] = json.loads(bound.policy.to_json()).get("stream") or {}
+    return stream.get("mode")
+
+
 def refuse_redelivery(bound: Bound) -> None:
     """A framework's consumers know no discard event: a stream that begins anew would repeat itself to them."""
-    stream: dict[str, object] = json.loads(bound.policy.to_json()).get("stream") or {}
-    mode = stream.get("mode")
+    mode = stream_mode(bound)
     if mode in ("restart", "resume"):
         raise ConfigError("stream.mode", f'"{mode}"', '"before_first_item" or "buffered" here')

@@ -39,7 +39,7 @@ from pydantic_ai.settings import ModelSettings
 from .. import _aio
 from .._errors import ConfigError
 from .._stream_items import READERS, Reader
-from ._chain import Rules, chain, of_target, off, refuse_redelivery, refuse_retries
+from ._chain import Rules, chain, of_target, off, refuse_redelivery, refuse_retries, stream_mode
 
 __all__ = ["ResilientModel"]
 
@@ -72,6 +72,7 @@ class ResilientModel(WrapperModel):
             _refuse_retrying_client(model)
         self.policy = chain(policy, len(self.models), off("pydantic-ai-slim", "max_retries"))
         refuse_redelivery(self.policy)
+        self._buffered = stream_mode(self.policy) == "buffered"
         super().__init__(self.models[0] if len(self.models) == 1 else FallbackModel(*self.models))
 
     async def request(
@@ -124,8 +125,17 @@ class ResilientModel(WrapperModel):
             # Once an event is out there are no more attempts: the response that made it is the response.
             first = await anext(events, None)
             response = latest[0]
-            response._event_iterator = _from(first, events)
+            parts = self._parts_to_be(response, model_request_parameters) if self._buffered else None
+            response._event_iterator = _from(first, events, parts)
             yield response
+
+    @staticmethod
+    def _parts_to_be(response: StreamedResponse, parameters: ModelRequestParameters) -> Any:
+        """The parts of a response that was read to its end: they come about anew, as its events are shown, because who
+        takes its text begins with what is there."""
+        parts: Any = type(response._parts_manager)(model_request_parameters=parameters)
+        response._parts_manager = parts
+        return parts
 
     def _prepared(
         self, model: Model, messages: list[ModelMessage], parameters: ModelRequestParameters
@@ -158,13 +168,15 @@ def _refuse_retrying_client(model: Model) -> None:
         raise ConfigError("http_client", f"one with {transport}", "a client that does not retry: the policy does")
 
 
-async def _from(first: Event | None, rest: AsyncIterator[Event]) -> AsyncIterator[ModelResponseStreamEvent]:
-    """The events, without what is there for the records."""
-    if first is not None and not isinstance(first, dict):
-        yield first
-    async for event in rest:
+async def _from(first: Event | None, rest: AsyncIterator[Event], parts: Any) -> AsyncIterator[ModelResponseStreamEvent]:
+    """The events, without what is there for the records; each becomes part of these parts, if there are any."""
+    event = first
+    while event is not None:
         if not isinstance(event, dict):
+            if parts is not None:
+                parts.apply_event(event)
             yield event
+        event = await anext(rest, None)
 
 
 def _said(event: ModelResponseStreamEvent) -> str:
