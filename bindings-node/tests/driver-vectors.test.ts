@@ -6,26 +6,24 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { install } from "../driver/clock.js";
-import type { Engine, EngineCall } from "../driver/engine.js";
+import type { Engine } from "../driver/engine.js";
 import {
   type Action,
   type Attempt,
-  type Bound,
   Call,
-  Discard,
   Failure,
   Guards,
   type Handle,
   MisuseError,
   Policy,
-  type RetryStream,
   Run,
-  retryStream,
   setEngine,
 } from "../driver/index.js";
 import { look } from "../driver/timers.js";
 import { engines } from "./engines.js";
 import { type Case, check, Differs, ns, playAll, verb } from "./vectors.js";
+import { type Heard, overheard } from "./vectors-heard.js";
+import { type Made, Streamed } from "./vectors-stream.js";
 
 const MODES = ["as a handle", "from its first failure"] as const;
 
@@ -115,96 +113,16 @@ async function inStillTime<T>(body: () => Promise<T>): Promise<T> {
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** One call, and what is known of it. */
-interface Lane {
+interface Lane extends Heard {
   readonly policy: Policy;
   readonly seed: string;
   readonly options: Case;
-  /** What the machine answered and no step has looked at. */
-  told: unknown[];
-  /** What it answered to the first item that came last. */
-  first?: unknown;
   started: boolean;
   handle?: Handle<unknown>;
   stream?: Streamed;
-  native?: EngineCall;
-  /** Answers of `native` that the driver had without asking it, and will ask it for if the second attempt fails, too. */
-  ahead: number;
   /** Every attempt by its number, and how to end it. */
-  readonly made: Map<number, { attempt: Attempt; resolve(value: unknown): void; reject(error: unknown): void }>;
+  readonly made: Made;
   restored?: Call;
-}
-
-/** What one attempt of a stream gives: items as a case says, and its end. */
-class Source {
-  private ask: ((result: IteratorResult<string> | Promise<never>) => void) | undefined;
-  private left = 0;
-
-  /** It has so many more items. */
-  give(items: number): void {
-    this.left += items;
-    this.serve();
-  }
-
-  end(): void {
-    this.ask?.({ done: true, value: undefined });
-  }
-
-  fail(error: unknown): void {
-    this.ask?.(Promise.reject(error));
-  }
-
-  next(): Promise<IteratorResult<string>> {
-    return new Promise((resolve) => {
-      this.ask = resolve;
-      this.serve();
-    });
-  }
-
-  private serve(): void {
-    const { ask } = this;
-    if (!ask || this.left <= 0) return;
-    this.left -= 1;
-    this.ask = undefined;
-    ask({ done: false, value: "item" });
-  }
-}
-
-/** A stream whose sources, one for each attempt, say what a case wants; its consumer takes whatever comes. */
-class Streamed {
-  /** Items that the consumer has had, since the last discard. */
-  got = 0;
-  private readonly sources = new Map<number, Source>();
-  private readonly stream: RetryStream<unknown>;
-
-  constructor(
-    bound: Bound,
-    private readonly made: Lane["made"],
-  ) {
-    this.stream = retryStream<unknown>((attempt) => {
-      const source = new Source();
-      this.sources.set(attempt.number, source);
-      made.set(attempt.number, { attempt, resolve: () => source.end(), reject: (error) => source.fail(error) });
-      return { [Symbol.asyncIterator]: () => source };
-    }, bound);
-    void this.consume();
-  }
-
-  /** The source of this attempt, else of the latest, has so many more items. */
-  give(items: number, number = Math.max(...this.made.keys())): void {
-    this.sources.get(number)?.give(items);
-  }
-
-  cancel(): void {
-    this.stream.cancel();
-  }
-
-  private async consume(): Promise<void> {
-    try {
-      for await (const item of this.stream) this.got = item instanceof Discard ? 0 : this.got + 1;
-    } catch {
-      // How the call ends is asked of the machine.
-    }
-  }
 }
 
 class World {
@@ -442,43 +360,4 @@ function wire(ask: () => Action | undefined): unknown {
     if (error instanceof MisuseError) return { error: "misuse" };
     throw error;
   }
-}
-
-/** The engine, with what its calls answer taken down for the lane that is spoken of. */
-function overheard(engine: Engine, lane: () => Lane): Engine {
-  const listening = (call: EngineCall, to = lane()): EngineCall => {
-    to.native = call;
-    const tell = (answer: string): string => {
-      if (to.ahead > 0) to.ahead -= 1;
-      else to.told.push(JSON.parse(answer));
-      return answer;
-    };
-    const own: Partial<EngineCall> & { free(): void } = {
-      // Its records are looked at after the driver has let go of it.
-      free() {},
-      begin: (at) => tell(call.begin(at)),
-      onOutcome: (at, attempt, outcome) => tell(call.onOutcome(at, attempt, outcome)),
-      cancel: (at) => tell(call.cancel(at)),
-      firstItem: (at, attempt) => {
-        const answer = call.firstItem(at, attempt);
-        to.first = JSON.parse(answer);
-        return answer;
-      },
-      hedge: (at) => tell(call.hedge(at)),
-    };
-    return new Proxy(call, {
-      get(_, name: keyof EngineCall) {
-        return own[name] ?? call[name].bind(call);
-      },
-    });
-  };
-  class Heard {
-    constructor(...made: ConstructorParameters<typeof engine.Call>) {
-      // biome-ignore lint/correctness/noConstructorReturn: what is made is the listening call
-      return listening(new engine.Call(...made)) as unknown as Heard;
-    }
-    static started = (...made: Parameters<typeof engine.Call.started>) => listening(engine.Call.started(...made));
-    static restore = (...made: Parameters<typeof engine.Call.restore>) => engine.Call.restore(...made);
-  }
-  return { ...engine, Call: Heard as never };
 }
