@@ -74,8 +74,10 @@ def test_a_stream_that_hangs_meets_the_attempts_timeout(way: Way) -> None:
 
 
 def test_a_stream_that_falls_silent_is_left(way: Way) -> None:
-    client = way.wrapped(stream={"silence_timeout": 0.3}, max_attempts=OFTEN)
+    # Buffered, because on a busy machine what is meant to be answered may be left in its midst.
+    client = way.wrapped(stream={"silence_timeout": 0.3, "mode": "buffered"}, max_attempts=OFTEN)
     assert way.text(client, "#[sse-stall=0,ok]") == ANSWER
+    client = way.wrapped(stream={"silence_timeout": 0.3}, max_attempts=OFTEN)
     items, _error = way.until_error(way.open(client, "#[sse-stall=1]"))
     assert "".join(map(said, items))
     receipt = json.loads(way.lines[-2])
