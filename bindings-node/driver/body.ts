@@ -5,6 +5,9 @@ import { get } from "./reading.js";
 /** Of an error's body so much is read: what an error says is short. */
 const LONGEST_ERROR = 1_048_576;
 
+/** So much is kept of a body that is read as it is sent, in bytes, where nobody says otherwise. */
+export const MOST_KEPT = 1_048_576;
+
 const INSTEAD = "text, bytes, a Blob or a form: pass one";
 
 /**
@@ -37,7 +40,9 @@ export async function kept(
 
 /** A stream, or something iterated: nothing that a second attempt could read from its beginning. */
 export function isOnce(body: unknown): boolean {
-  return Boolean(get(body, "getReader") || get(body, Symbol.asyncIterator as never));
+  const iterated =
+    get(body, Symbol.asyncIterator as never) || (get(body, Symbol.iterator as never) && get(body, "next"));
+  return Boolean(iterated || get(body, "getReader"));
 }
 
 /** What a failed response says, as far as it can be had in so many milliseconds; the response can still be read. */

@@ -1,5 +1,5 @@
 /** `wrapFetch`: a `fetch` whose requests are tried again. */
-import { drop, isOnce, kept, textOf, withBody } from "./body.js";
+import { drop, isOnce, kept, MOST_KEPT, textOf, withBody } from "./body.js";
 import { ConfigError } from "./errors.js";
 import { Events } from "./events.js";
 import { StreamError } from "./frames.js";
@@ -54,7 +54,7 @@ export function wrapFetch<F extends AnyFetch = typeof globalThis.fetch>(
   if (typeof send !== "function") throw new ConfigError("fetch", String(fetch), "a fetch function");
   if (wrapped.has(send))
     throw new ConfigError("fetch", "a fetch that is wrapped already", "the bare one: layers add up");
-  const { methods = [], idempotencyHeader, maxBody = 1 << 20, ...others } = options;
+  const { methods = [], idempotencyHeader, maxBody = MOST_KEPT, ...others } = options;
   if (!(Number.isInteger(maxBody) && maxBody >= 0)) {
     throw new ConfigError("maxBody", String(maxBody), "a whole number of bytes");
   }

@@ -1,6 +1,6 @@
 /** One request of a wrapped client: a call, whose attempts the SDK sends and reads. */
 import type { Attempt } from "./attempt.js";
-import { kept } from "./body.js";
+import { isOnce, kept, MOST_KEPT } from "./body.js";
 import { AttemptTimeout } from "./errors.js";
 import type { Feed } from "./feed.js";
 import { toJson } from "./fields.js";
@@ -15,7 +15,6 @@ import {
   type Client,
   type Fetch,
   isChosen,
-  isSentOnce,
   type Parse,
   type Props,
   type RequestOptions,
@@ -62,8 +61,6 @@ export const SENT_BY = /* @__PURE__ */ Symbol("reprieve.request");
 const OWN = ["then", "catch", "finally", "withResponse"];
 /** How much later a client's own timer goes off than that of the attempt, in milliseconds. */
 const LATER = 100;
-/** So much is kept of a body that is read as it is sent, in bytes. */
-const MOST = 1 << 20;
 /** No timer takes more milliseconds. */
 const LONGEST = 2 ** 31 - 1;
 
@@ -188,7 +185,7 @@ export class Request implements Meter {
     const client = this._plan._told._clients[attempt.target] ?? this._client;
     const given = attempt.request ?? options.body;
     this._model = get(given, "model");
-    const body = isSentOnce(given) ? await this._wholeBody(given, options, attempt) : given;
+    const body = isOnce(given) ? await this._wholeBody(given, options, attempt) : given;
     const asked = { ...options, body, ...this._limits(options, client, attempt) };
     const sent = await send(client, asked)
       .catch((error) => {
@@ -212,7 +209,7 @@ export class Request implements Meter {
   private _wholeBody(body: unknown, { method, path }: RequestOptions, { signal }: Attempt): unknown {
     if (this._once !== body) {
       this._once = body;
-      this._kept = kept(body, MOST, `${method?.toUpperCase()} ${path}`, { signal });
+      this._kept = kept(body, MOST_KEPT, `${method?.toUpperCase()} ${path}`, { signal });
     }
     return this._kept;
   }

@@ -116,13 +116,6 @@ export function quiet(client: Client): Client {
   return copy;
 }
 
-/** A body that is read as it is sent, and then gone. */
-export function isSentOnce(body: unknown): boolean {
-  if (typeof body !== "object" || body === null) return false;
-  const is = (name: string): boolean => typeof get(body, name) === "function";
-  return Symbol.asyncIterator in body || is("getReader") || (Symbol.iterator in body && is("next"));
-}
-
 /** The client has thrown away a token that was refused, and would ask once more with a new one if it could retry. */
 export function refreshes(client: Client, error: unknown): boolean {
   return get(error, "status") === 401 && !!get(get(client, AUTH_STATE), "tokenCache") && client.apiKey == null;

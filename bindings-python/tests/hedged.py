@@ -143,6 +143,14 @@ class Source:
             await self.again.wait()
 
 
+async def first_hangs() -> None:
+    """The first attempt waits here until it is cancelled; others go on."""
+    attempt = current_attempt()
+    assert attempt is not None
+    if attempt.number == 1:
+        await asyncio.Event().wait()
+
+
 async def taken(stream: Any, items: list[Any] | None = None) -> list[Any]:
     """The items of a stream, also in a list that is there when it raises."""
     found = [] if items is None else items

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import trio
-from hedged import FOREVER, SOON, USER, Source, hedging, run, run_bare, shown, taken
+from hedged import FOREVER, SOON, USER, Source, first_hangs, hedging, run, run_bare, shown, taken
 
 from reprieve import CallCancelled, Run, current_attempt
 
@@ -100,10 +100,7 @@ def test_what_is_no_exception_comes_out_as_it_is() -> None:
 
     async def main() -> Any:
         async def source() -> AsyncIterator[str]:
-            attempt = current_attempt()
-            assert attempt is not None
-            if attempt.number == 1:
-                await asyncio.Event().wait()
+            await first_hangs()
             raise Quit
             yield
 
@@ -116,11 +113,8 @@ def test_what_is_no_exception_comes_out_as_it_is() -> None:
 def test_a_source_may_hold_what_belongs_to_its_task() -> None:
     async def main() -> Any:
         async def source() -> AsyncIterator[str]:
-            attempt = current_attempt()
-            assert attempt is not None
             with trio_like():
-                if attempt.number == 1:
-                    await asyncio.Event().wait()
+                await first_hangs()
                 yield "a"
                 yield "b"
 
@@ -166,10 +160,7 @@ def test_nothing_is_kept_alive(no_gc: None) -> None:
 
     async def main() -> Any:
         async def source() -> AsyncIterator[Any]:
-            attempt = current_attempt()
-            assert attempt is not None
-            if attempt.number == 1:
-                await asyncio.Event().wait()
+            await first_hangs()
             yield Answer()
 
         kept = [weakref.ref(item) async for item in hedging().stream(source)]
@@ -186,10 +177,7 @@ def test_no_error_is_in_a_cycle(no_gc: None) -> None:
 
     async def main() -> Any:
         async def source() -> AsyncIterator[str]:
-            attempt = current_attempt()
-            assert attempt is not None
-            if attempt.number == 1:
-                await asyncio.Event().wait()
+            await first_hangs()
             yield "a"
             raise Oops
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import anthropic
 import botocore.eventstream
@@ -77,7 +78,16 @@ def test_a_stream_that_falls_silent_is_left(way: Way) -> None:
     # Buffered, because on a busy machine what is meant to be answered may be left in its midst.
     client = way.wrapped(stream={"silence_timeout": 0.3, "mode": "buffered"}, max_attempts=OFTEN)
     assert way.text(client, "#[sse-stall=0,ok]") == ANSWER
-    client = way.wrapped(stream={"silence_timeout": 0.3}, max_attempts=OFTEN)
+    left_after_content(way, stream={"silence_timeout": 0.3})
+
+
+def test_a_plain_functions_stream_pauses_no_longer_than_its_attempt_had(way: Way) -> None:
+    if not way.sdk.awaited:
+        left_after_content(way, attempt_timeout=0.3)
+
+
+def left_after_content(way: Way, **fields: Any) -> None:
+    client = way.wrapped(**fields, max_attempts=OFTEN)
     items, _error = way.until_error(way.open(client, "#[sse-stall=1]"))
     assert "".join(map(said, items))
     receipt = json.loads(way.lines[-2])
