@@ -5,6 +5,7 @@
 
 pub(crate) mod at;
 pub(crate) mod form;
+mod natural;
 mod number;
 mod read;
 mod write;
