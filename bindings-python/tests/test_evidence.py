@@ -30,6 +30,7 @@ import openai
 import pytest
 import requests
 import urllib3
+from at_gateway import in_the_end
 from google import genai
 from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 
@@ -493,8 +494,10 @@ def test_refused(refused: str, call: Client, request: pytest.FixtureRequest) -> 
 
 @every_client
 def test_timed_out(server: str, call: Client, request: pytest.FixtureRequest) -> None:
-    evidence = seen(lambda: call(f"{server}/slow", SHORT))
-    assert phase(request, 1) in evidence["error_types"]
+    expected = phase(request, 1)
+    # Where the machine stands still, it may be the connection that takes too long.
+    evidence = in_the_end(lambda: seen(lambda: call(f"{server}/slow", SHORT)), lambda e: expected in e["error_types"])
+    assert expected in evidence["error_types"]
     assert "cancelled" not in evidence  # aiohttp's comes out of a CancelledError
     assert "status" not in evidence
 
@@ -520,7 +523,9 @@ def test_cut_in_a_chunked_body(server: str, call: Client, request: pytest.Fixtur
 
 
 @every_client
-def test_a_name_that_does_not_resolve(call: Client) -> None:
+def test_a_name_that_does_not_resolve(call: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_PROXY", "no_proxy"):  # a proxy would be asked to resolve it
+        monkeypatch.setenv(name, "*")
     evidence = seen(lambda: call("http://nonexistent.invalid"))
     assert evidence["os_code"] in ("ENOTFOUND", "EAI_AGAIN")
 
