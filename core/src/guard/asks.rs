@@ -44,7 +44,7 @@ pub enum Answer {
     Refused(Refusal),
 }
 
-/// What was granted, for the call to keep and hand back in a [`Settle`].
+/// What was granted, for the call to keep and hand back in a [`Settle`](super::Settle).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
     /// The breaker's permit.
@@ -60,7 +60,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// What a set that is calm grants a call's first attempt. `generation` is the answer of [`Guards::calm`] then.
+    /// What a set that is calm grants a call's first attempt. `generation` is the answer of [`Guards::calm`](super::Guards::calm) then.
     #[must_use]
     pub fn calm(policy: &Policy, generation: u64, at: Span) -> Grant {
         let breaker = policy.breaker.map(|_| Permit { generation, probe: false, at });

@@ -11,10 +11,10 @@ mod keyed;
 mod retry_budget;
 mod run;
 mod set;
-mod settle;
 mod shed;
 #[cfg(test)]
 mod tests;
+mod told;
 mod usage;
 mod window;
 
@@ -24,8 +24,8 @@ pub use cooldown::{Bench, Cooldown, Cooling};
 pub use retry_budget::{Charge, RetryBudget};
 pub use run::{Run, RunConfig, RunEnd};
 pub use set::{Guards, Transition};
-pub use settle::{Settle, Verdict};
 pub use shed::Load;
+pub use told::{Settle, Verdict};
 pub use usage::Usage;
 
 use crate::failure::Kind;

@@ -1,5 +1,5 @@
 //! What a call tells its guards when an attempt, or its stay at a target, is over: plain data, applied by
-//! [`settle`](super::settle).
+//! [`settle`](super::settle()).
 
 use super::{Permit, Usage};
 use crate::Span;
