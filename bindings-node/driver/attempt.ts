@@ -6,6 +6,7 @@ import type { Calm, Run } from "./guards.js";
 import { Ids } from "./ids.js";
 import { unwatch, watch } from "./signals.js";
 import { join, leave } from "./timers.js";
+import type { Trace } from "./trace.js";
 
 /** What is known of an attempt before it begins. For a first attempt it is the same in every call of a policy. */
 export interface Facts {
@@ -59,6 +60,8 @@ export class Attempt {
   declare _outcome?: string;
   /** @internal What fails now fails in an answer that had begun. */
   declare _inAnswer?: boolean;
+  /** @internal Of a call inside of it that gave up and answered with a status: what its function may throw of its own. */
+  declare _gaveUp?: { readonly _status: number; readonly _trace: Trace };
   /** @internal Its request, repaired and prepared. */
   declare _asks?: unknown;
   /** @internal The answer that `check` looks at. */

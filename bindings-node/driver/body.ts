@@ -1,6 +1,7 @@
 /** Bodies of requests and responses: what can be sent again, and what is read of an answer that failed. */
 import { ConfigError } from "./errors.js";
 import { get } from "./reading.js";
+import { sourceOf } from "./source.js";
 
 /** Of an error's body so much is read: what an error says is short. */
 const LONGEST_ERROR = 1_048_576;
@@ -13,7 +14,7 @@ const INSTEAD = "text, bytes, a Blob or a form: pass one";
 /**
  * A body that is read as it is sent, read into memory, so that it can be sent as often as needed. Throws `ConfigError`
  * where it has more than `most` bytes, was read before, or holds what is no bytes; `what` names the request, and `others`
- * says what else may be done. The signal ends the reading.
+ * says what else may be done. The signal ends the reading, and then nothing can be sent any more.
  */
 export async function kept(
   body: unknown,
@@ -27,14 +28,19 @@ export async function kept(
   if (get(body, "locked") || get(body, "bodyUsed")) refuse("one that was read already, or is being read,");
   const parts: Uint8Array[] = [];
   let size = 0;
-  for await (const part of partsOf(body, signal)) {
-    const bytes = typeof part === "string" ? new TextEncoder().encode(part) : part;
-    if (!ArrayBuffer.isView(bytes)) return refuse(`a stream of ${typeof part}s`);
-    size += bytes.byteLength;
-    if (size > most) refuse(`one that can be sent once, of more than ${most} bytes,`);
-    parts.push(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  try {
+    for await (const part of partsOf(body, signal)) {
+      const bytes = typeof part === "string" ? new TextEncoder().encode(part) : part;
+      if (!ArrayBuffer.isView(bytes)) return refuse(`a stream of ${typeof part}s`);
+      size += bytes.byteLength;
+      if (size > most) refuse(`one that can be sent once, of more than ${most} bytes,`);
+      parts.push(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    }
+  } catch (error) {
+    // Only a later attempt hears of this: the one that was cut has ended with what cut it.
+    if (signal?.aborted) refuse("one that can be sent once, and was not read to its end when an attempt ended,");
+    throw error;
   }
-  signal?.throwIfAborted();
   return joined(parts, size);
 }
 
@@ -80,29 +86,54 @@ export function drop(response: Response): void {
   if (!response.bodyUsed) response.body?.cancel().catch(() => {});
 }
 
-/** The response with another body. */
+/** The response with another body, made by the class of its own `fetch`. */
 export function withBody(response: Response, body: ReadableStream<Uint8Array>): Response {
-  const { status, statusText, headers, url, redirected, type } = response;
-  const made = new Response(body, { status, statusText, headers });
-  for (const [name, value] of Object.entries({ url, redirected, type, headers })) {
-    Object.defineProperty(made, name, { value, enumerable: true });
-  }
-  // Of what is said here a copy knows nothing by itself.
-  const clone = (): Response => withBody(response, Response.prototype.clone.call(made).body as typeof body);
-  return Object.defineProperty(made, "clone", { value: clone });
+  const { status, statusText, headers } = response;
+  const Made = classOf(response);
+  return alike(response, new Made(body, { status, statusText, headers }));
 }
 
+/**
+ * Says the same as the response, and so do copies of it; of its address one that was made here knows nothing by itself.
+ * The headers are the very same ones, by which a copy is known.
+ */
+export function alike(response: Response, made: Response): Response {
+  const { url, redirected, type, headers } = response;
+  for (const [name, value] of Object.entries({ url, redirected, type, headers })) {
+    Object.defineProperty(made, name, { value, enumerable: true, configurable: true });
+  }
+  const clone = (): Response => alike(response, classOf(made).prototype.clone.call(made));
+  return Object.defineProperty(made, "clone", { value: clone, configurable: true });
+}
+
+/** The class of responses that this one is of, or of which its own is derived: the platform's, undici's, another's. */
+function classOf(response: Response): typeof Response {
+  let found = Response;
+  for (let at = Object.getPrototypeOf(response); at; at = Object.getPrototypeOf(at)) {
+    if (Object.hasOwn(at, "clone")) found = at.constructor;
+  }
+  return found;
+}
+
+/** The parts of a body. Once the signal aborts nothing of it is waited for, nor read. */
 async function* partsOf(body: unknown, signal: AbortSignal | undefined): AsyncGenerator<unknown> {
-  const reader = (body as ReadableStream<unknown>).getReader?.();
-  if (!reader) return yield* body as AsyncIterable<unknown>;
-  const leave = (): void => void reader.cancel(signal?.reason).catch(() => {});
+  const source = sourceOf<unknown>(body);
+  let leave = (): void => {};
+  const left = new Promise<never>((_, reject) => {
+    leave = () => reject(signal?.reason);
+  });
+  left.catch(() => {});
   signal?.addEventListener("abort", leave);
   try {
-    for (let part = await reader.read(); !part.done; part = await reader.read()) yield part.value;
+    for (;;) {
+      const part = await Promise.race([source.next(), left]);
+      if (part.done) return;
+      yield part.value;
+    }
   } finally {
     signal?.removeEventListener("abort", leave);
     // What comes after the limit is not read either.
-    leave();
+    source._close(signal?.reason);
   }
 }
 

@@ -4,6 +4,7 @@
  * No SDK is imported. Facts are found where clients keep them, so that one nobody here has heard of is read as well
  * when it keeps its facts in one of the usual places. Nothing here decides.
  */
+import type { Attempt } from "./attempt.js";
 import { chainOf } from "./chain.js";
 import { clock } from "./clock.js";
 import { toJson } from "./fields.js";
@@ -29,17 +30,18 @@ const MOST_TYPES = 64;
 const MOST_HEADERS = 200;
 const LARGEST = 1 << 20;
 
-/** What is known of a thrown value, as JSON for the core. */
-export function evidenceOf(error: unknown, began?: number, inAnswer?: boolean, inCheck?: boolean): string {
-  if (isBare(error) && !inAnswer && !inCheck) {
+/** What is known of a value that was thrown, in an attempt or elsewhere, as JSON for the core. */
+export function evidenceOf(error: unknown, attempt?: Attempt): string {
+  const inCheck = !!attempt?._answered;
+  if (isBare(error) && !attempt?._inAnswer && !inCheck) {
     const message = messageOf(error);
     if (!attached(error) && !UNREACHED.test(message) && !CUT.test(message)) return toJson(message);
   }
-  return evidenceJson({ ...factsOf(error, began, inAnswer), ...(inCheck && { in_check: true }) });
+  return evidenceJson({ ...factsOf(error, attempt), ...(inCheck && { in_check: true }) });
 }
 
-/** The same as an object. A trace that ended before `began` is another call's. */
-export function factsOf(error: unknown, began = 0, inAnswer = false): Record<string, unknown> {
+/** The same as an object. A trace that ended before the attempt began is another call's. */
+export function factsOf(error: unknown, attempt?: Attempt): Record<string, unknown> {
   const chain = chainOf(error);
   const of = <T>(read: (link: unknown) => T | undefined): T | undefined => {
     for (const link of chain) {
@@ -49,21 +51,23 @@ export function factsOf(error: unknown, began = 0, inAnswer = false): Record<str
     return undefined;
   };
   const types = chain.map(typesOf);
+  const answered = of(answer);
+  const began = attempt?._began() ?? 0;
   const evidence: Record<string, unknown> = {
     error_types: types.flat().slice(0, MOST_TYPES),
     message: messageOf(error),
     os_code: of(osCode),
-    inner_trace: of((link) => {
-      // A client's error keeps the headers of the response that an inner call gave up on.
-      const trace = attached(link) ?? attached(get(link, "headers"));
-      // What an inner call brought whole is no failure that it has retried.
-      return trace?.note && trace._endedAt >= began ? trace.traceId : undefined;
-    }),
+    inner_trace:
+      of((link) => {
+        const trace = attached(link);
+        // What an inner call brought whole is no failure that it has retried.
+        return trace?.note && trace._endedAt >= began ? trace.traceId : undefined;
+      }) ?? retold(answered?.status, attempt),
     wall_now_ms: clock.wall(),
-    ...of(answer),
+    ...answered,
   };
   if ([...(types[0] ?? []), get(error, "code")].some((name) => CANCELLED.test(String(name)))) evidence.cancelled = true;
-  if (inAnswer || of((link) => CUT.exec(messageOf(link)))) evidence.in_stream = true;
+  if (attempt?._inAnswer || of((link) => CUT.exec(messageOf(link)))) evidence.in_stream = true;
   return evidence;
 }
 
@@ -76,6 +80,12 @@ export function evidenceJson(evidence: Record<string, unknown>): string {
     // A cycle or a bigint: no body that came over a wire.
   }
   return toJson({ ...evidence, body: undefined });
+}
+
+/** The inner call whose last answer an error tells again by its status, without being linked to it. */
+function retold(status: unknown, attempt: Attempt | undefined): string | undefined {
+  const { _status, _trace } = attempt?._gaveUp ?? {};
+  return _trace && status === _status ? _trace.traceId : undefined;
 }
 
 /** What the other side answered, as far as this link carries it. */

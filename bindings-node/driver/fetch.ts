@@ -1,5 +1,6 @@
 /** `wrapFetch`: a `fetch` whose requests are tried again. */
-import { drop, isOnce, kept, MOST_KEPT, textOf, withBody } from "./body.js";
+import { type Attempt, attemptAround, attemptOf } from "./attempt.js";
+import { alike, drop, isOnce, kept, MOST_KEPT, textOf, withBody } from "./body.js";
 import { ConfigError } from "./errors.js";
 import { Events } from "./events.js";
 import { StreamError } from "./frames.js";
@@ -128,11 +129,12 @@ class Exchange {
   ) {}
 
   async _perform(owner: Bound): Promise<Response> {
+    const outer = attemptOf(owner._signal) ?? attemptAround();
     const stream = streamOf<Uint8Array>(owner, (attempt) => this._attempt(attempt), true);
     try {
       await stream.open();
     } catch (error) {
-      return this._givenUp(error);
+      return this._givenUp(error, outer);
     }
     const response = this._answered as Response;
     // A browser's own readers of a body throw an error of theirs.
@@ -141,11 +143,15 @@ class Exchange {
           response,
           stream._readable((error) => keep(made, traceOf(error))),
         )
-      : response;
+      : alike(response, response);
     if (stream.trace) keep(made, stream.trace);
     // The call must not hold what ends it by being let go of.
     const weak = new WeakRef(made);
-    stream._feed._onTrace = (trace) => keep(weak.deref(), trace);
+    const { headers } = made;
+    stream._feed._onTrace = (trace) => {
+      attach(headers, trace);
+      keep(weak.deref(), trace);
+    };
     return made;
   }
 
@@ -194,7 +200,7 @@ class Exchange {
   }
 
   /** The response that the call gave up on; else throws what was thrown. */
-  private _givenUp(error: unknown): Response {
+  private _givenUp(error: unknown, outer: Attempt | undefined): Response {
     const { _failed: failed, _answered: answered } = this;
     if (error instanceof StreamError && answered) {
       // Whoever reads it knows what to make of such an answer.
@@ -213,11 +219,12 @@ class Exchange {
       Object.assign(trace, { note });
     }
     keep(failed, trace);
-    return failed;
+    if (outer && trace) outer._gaveUp = { _status: failed.status, _trace: trace };
+    return alike(failed, failed);
   }
 }
 
-/** Keeps a trace for a response. A client's own error keeps the headers: a call around it sees by them. */
+/** Keeps a trace for a response and for its headers, which clients' errors and copies of the response have as well. */
 function keep(response: Response | undefined, trace: Trace | undefined): void {
   for (const part of [response, response?.headers]) if (trace) attach(part, trace);
 }

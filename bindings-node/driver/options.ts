@@ -28,9 +28,18 @@ export interface Meter {
 
 type Check = string | readonly [passes: (value: any) => boolean, allowed: string];
 
-const isFunction = (value: unknown): boolean => typeof value === "function";
-const areFunctions = (table: unknown): boolean =>
-  typeof table === "object" && Object.values(table as object).every(isFunction);
+/** Calling it answers a generator, whatever it says inside: of use where a stream is asked for, and nowhere else. */
+export function isGenerator(fn: object): boolean {
+  const tag = (fn as { [Symbol.toStringTag]?: string })[Symbol.toStringTag];
+  return tag === "GeneratorFunction" || tag === "AsyncGeneratorFunction";
+}
+
+const isFunction = (value: unknown): boolean => typeof value === "function" && !isGenerator(value);
+const FUNCTION: Check = [isFunction, "a function, and no generator"];
+const tableOf =
+  (passes: (value: unknown) => boolean): ((table: unknown) => boolean) =>
+  (table) =>
+    typeof table === "object" && Object.values(table as object).every(passes);
 
 /** A type's name, or a test and what is allowed. */
 const CHECKS: { readonly [name in keyof CallOptions]-?: Check } = {
@@ -39,19 +48,19 @@ const CHECKS: { readonly [name in keyof CallOptions]-?: Check } = {
   traceId: [(value) => /^[0-9a-f]{32}$/.test(value), "32 lower-case hexadecimal digits"],
   seed: [isSeed, "a u64: a bigint, a safe integer, or decimal text"],
   idempotencyKey: "string",
-  classify: "function",
-  retryIf: "function",
-  backoff: "function",
-  targets: [areFunctions, "an object from target id to function"],
+  classify: FUNCTION,
+  retryIf: FUNCTION,
+  backoff: FUNCTION,
+  targets: [tableOf((value) => typeof value === "function"), "an object from target id to function"],
   request: [() => true, "anything"],
-  check: "function",
-  prepare: "function",
-  repair: [areFunctions, "an object from kind of failure to function"],
+  check: FUNCTION,
+  prepare: FUNCTION,
+  repair: [tableOf(isFunction), "an object from kind of failure to function, and no generator"],
   guards: [(value) => value instanceof Guards, "a Guards"],
   // Not by its class, which who has no runs does not load.
   run: [(value) => value._wakers, "a Run"],
   sink: [(value) => isFunction(value) || isFunction(value.write), "a function or a stream"],
-  onEvent: "function",
+  onEvent: FUNCTION,
   signal: [isSignal, "an AbortSignal"],
   onGiveUp: [(value) => /^(original|wrapped)$/.test(value), '"original" or "wrapped"'],
   unmask: [Array.isArray, "a list of names"],

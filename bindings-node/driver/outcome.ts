@@ -18,7 +18,7 @@ export function outcomeOf(
   usage?: Record<string, unknown>,
 ): string {
   const refused = attempt._answered && error instanceof BadOutput && !error.trace ? error.failure : undefined;
-  const evidence = refused ? "" : evidenceOf(error, attempt._began(), attempt._inAnswer, !!attempt._answered);
+  const evidence = refused ? "" : evidenceOf(error, attempt);
   const { classify, retryIf, backoff } = owner._options;
   if (!refused && !classify && !retryIf && !backoff) {
     return usage ? `{"evidence":${evidence},"usage":${toJson(usage)}}` : `{"evidence":${evidence}}`;

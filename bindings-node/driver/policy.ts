@@ -18,7 +18,7 @@ import { type Calm, Guards, type Run } from "./guards.js";
 import { Handle } from "./handle.js";
 import { ask, engine, engineFault } from "./load.js";
 import { perform, resume } from "./loop.js";
-import { isPlain, type Meter, meeting, merged, type Options, onlySignal } from "./options.js";
+import { isGenerator, isPlain, type Meter, meeting, merged, type Options, onlySignal } from "./options.js";
 import { judged } from "./outcome.js";
 import type { Result } from "./result.js";
 import { arrive } from "./timers.js";
@@ -177,9 +177,7 @@ export function metered(owner: Bound, _meter: Meter, signal: AbortSignal | undef
 }
 
 function refuseOther(fn: unknown): void {
-  if (typeof fn !== "function") refuse(fn);
-  const tag = (fn as { [Symbol.toStringTag]?: string })[Symbol.toStringTag];
-  if (tag === "GeneratorFunction" || tag === "AsyncGeneratorFunction") refuse(fn);
+  if (typeof fn !== "function" || isGenerator(fn)) refuse(fn);
 }
 
 function refuse(fn: unknown): never {

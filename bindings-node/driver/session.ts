@@ -158,10 +158,6 @@ export class Session implements Maker, Ending {
       const repaired = made.then((request) => {
         if (!over) this._request = request;
       });
-      if (clock.sleep) {
-        await repaired;
-        return undefined;
-      }
       const left = this._records._timeLeft();
       this._pause = waitFor(left, this._signal, () => clock.now() + left);
       await Promise.race([repaired, this._pause._over]).finally(() => {

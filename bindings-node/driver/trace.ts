@@ -69,9 +69,13 @@ export function attach(error: unknown, trace: Trace): void {
   if (Object(error) === error) traces.set(error as object, trace);
 }
 
-/** The trace kept for this very value, or for the response that an error was made of. */
+/**
+ * The trace kept for this very value, or for the response that an error was made of. Clients' errors and copies of a
+ * response keep its headers: it is kept for them as well.
+ */
 export function attached(error: unknown): Trace | undefined {
-  return traces.get(error as object) ?? traces.get(get(error, "response") as object);
+  const of = (name: string): Trace | undefined => traces.get(get(error, name) as object);
+  return traces.get(error as object) ?? of("response") ?? of("headers");
 }
 
 /** The trace of the call that threw this, looked for along its causes and in its groups; or of a wrapped client's answer. */

@@ -108,11 +108,51 @@ export const REQUESTS = {
     await until(() => left === reason);
   },
 
-  async "a copy of a response knows where it came from"(place) {
+  async "a body that an attempt's timeout cut is refused by name"(place) {
+    const { id, count } = drill(place);
+    async function* dripping() {
+      yield new Uint8Array(1);
+      await new Promise(() => {});
+    }
+    const send = wrapped(place, {}, { attemptTimeout: 20 });
+    for (const body of [new ReadableStream(), dripping()]) {
+      const init = { method: "PUT", headers: { "x-drill-id": id }, duplex: "half", body };
+      const refused = await thrown(() => send(`${place.url}/any`, init));
+      matches(refused?.message, /^the body of PUT http:.*sent once, and was not read to its end when an attempt ended/);
+      same(
+        place.reprieve.traceOf(refused).receipts.map(({ kind }) => kind),
+        ["timeout", "unknown"],
+      );
+    }
+    equal(await count(), 0);
+  },
+
+  async "a response is of the class of its fetch"(place) {
     const { id } = drill(place);
-    const response = await wrapped(place)(`${place.url}/any?q=%23[503,ok]`, drilled(id));
-    const copy = response.clone();
-    same([copy.url, copy.status, await copy.text()], [response.url, 200, await response.text()]);
+    for (const marker of ["503,ok", "500"]) {
+      const response = await wrapped(place)(`${place.url}/any?q=%23[${marker}]`, drilled(id));
+      equal(response instanceof (place.Response ?? Response), true);
+      equal(response.clone() instanceof (place.Response ?? Response), true);
+    }
+  },
+
+  async "a copy of a response knows where it came from"(place) {
+    const { traceOf } = place.reprieve;
+    for (const [marker, status] of [
+      ["503,ok", 200],
+      ["500", 500],
+    ]) {
+      const { id } = drill(place);
+      const response = await wrapped(place)(`${place.url}/any?q=%23[${marker}]`, drilled(id));
+      const copy = response.clone();
+      same([copy.url, copy.status, await copy.text()], [response.url, status, await response.text()]);
+      equal(traceOf(copy), traceOf(response));
+      equal(traceOf(copy).receipts.length, status === 200 ? 2 : 3);
+    }
+    const streamed = await wrapped(place)(`${place.url}/any?q=%23[ok]&stream=true`, drilled(drill(place).id));
+    const copy = streamed.clone();
+    await Promise.all([streamed.text(), copy.text()]);
+    equal(traceOf(copy).ended.outcome, "success");
   },
 
   async "an error that keeps the response is not retried by the call around it"(place) {
@@ -126,6 +166,21 @@ export const REQUESTS = {
     equal(await count(), 3);
     await thrown(() => retry(failing("ok"), QUICK));
     equal(await count(), 6);
+  },
+
+  async "nor is one that has nothing but its status"(place) {
+    const { id, count } = drill(place);
+    const { retry, traceOf } = place.reprieve;
+    const fails = async (statusOf) => {
+      const asks = async () => {
+        const { status } = await wrapped(place)(`${place.url}/any?q=%23[503]`, drilled(id));
+        throw Object.assign(new Error("it did not work"), { status: statusOf(status) });
+      };
+      return traceOf(await thrown(() => retry(asks, QUICK))).receipts.length;
+    };
+    same([await fails((status) => status), await count()], [1, 3]);
+    // What is another failure is one to retry.
+    same([await fails(() => 500), await count()], [3, 12]);
   },
 
   async "a body that breaks is asked for again, if it is short or is to come whole"(place) {

@@ -68,6 +68,23 @@ export function input(): void {
       );
     });
 
+    test("a generator function is refused where its answer would be one, and nothing would run", async () => {
+      function* generator(): Generator<never> {}
+      async function* asynchronous(): AsyncGenerator<never> {}
+      const policy = new Policy();
+      for (const fn of [generator, asynchronous, generator.bind(null)] as any[]) {
+        await assert.rejects(retry(fn), /fn: the generator function .* a function: use retryStream/);
+        assert.throws(() => policy.wrap(fn), /fn: the generator function/);
+        for (const name of ["check", "prepare", "classify", "retryIf", "backoff", "onEvent", "sink"]) {
+          const message = new RegExp(`^${name}: .*a function`, "s");
+          assert.throws(() => policy.bind({ [name]: fn }), { name: "ConfigError", message });
+        }
+        assert.throws(() => policy.bind({ repair: { auth_failed: fn } }), /^ConfigError: repair: .* no generator/s);
+        policy.bind({ targets: { primary: fn } });
+      }
+      await assert.rejects(retry(generator() as never), /fn: \[object Generator\] is not allowed; it takes a function/);
+    });
+
     test("policies: presets, JSON both ways, with, forSkill", () => {
       const llm = Policy.preset("llm");
       assert.deepEqual(llm.targets, ["primary", "backup"]);

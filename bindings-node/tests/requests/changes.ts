@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, mock, test } from "node:test";
 import { type CallEvent, type Failure, Policy, Run, retry, traceOf } from "../../driver/index.js";
+import { virtual } from "../../driver/testing.js";
 import { never, QUICK, Status, turn } from "../setup.js";
 import { type Asked, mend, quick, reasons, script } from "./script.js";
 
@@ -166,6 +167,23 @@ export function changes(): void {
         .bind({ signal: controller.signal })
         .call(script(new Status(401)).play);
       await assert.rejects(aborted, (reason) => reason === "gone");
+    });
+
+    test("what never settles has its end on a virtual clock as well", async () => {
+      await virtual(async (clock) => {
+        const policy = quick({ attemptTimeout: 1000, totalTimeout: 5000, maxAttempts: 1 });
+        for (const [ends, options] of [
+          ["deadline_exceeded", { repair: { auth_failed: never } }],
+          ["attempts_exhausted", { prepare: never }],
+          ["attempts_exhausted", { check: never }],
+        ] as const) {
+          const fails = options && "repair" in options;
+          const result = policy.bind(options).execute(script(fails ? new Status(401) : "fine").play);
+          await turn();
+          clock.advance(fails ? 5001 : 1000);
+          assert.equal((await result).stopReason, ends);
+        }
+      });
     });
 
     test("each attempt is prepared anew, for its target", async () => {

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 /// A number of so many limbs has more than the 768 digits that decide what float is nearest: what follows only matters by
 /// being zero or not.
-pub(super) const MOST_LIMBS: usize = 84;
+const MOST_LIMBS: usize = 84;
 
 /// A whole number, in limbs of 32 bits, the smallest first and the largest not zero.
 #[derive(Clone, Default)]
@@ -23,6 +23,10 @@ impl Natural {
 
     pub fn is_zero(&self) -> bool {
         self.0.is_empty()
+    }
+
+    pub fn limbs(&self) -> usize {
+        self.0.len()
     }
 
     /// One more decimal digit; where there are enough, only a trace of it, and `false`.
@@ -52,7 +56,7 @@ impl Natural {
     fn times_power_of(&mut self, base: u32, mut power: u32) {
         while power > 0 {
             // The largest powers in 32 bits.
-            let step = power.min(if base == 2 { 31 } else { 9 });
+            let step = power.min(if base == 2 { 31 } else { 13 });
             self.times(base.pow(step), 0);
             power -= step;
         }
@@ -64,11 +68,12 @@ impl Natural {
     }
 }
 
-/// `digits * 10^tens` against `number * 2^twos`.
+/// `digits * 10^tens` against `number * 2^twos`; neither is zero.
 pub(super) fn compare(digits: &Natural, tens: i32, number: u64, twos: i32) -> Ordering {
     let (mut left, mut right) = (digits.clone(), Natural::from(number));
-    // What would divide one side multiplies the other.
-    (if tens > 0 { &mut left } else { &mut right }).times_power_of(10, tens.unsigned_abs());
-    (if twos < 0 { &mut left } else { &mut right }).times_power_of(2, twos.unsigned_abs());
+    // What would divide one side multiplies the other. A ten is a five and a two.
+    (if tens > 0 { &mut left } else { &mut right }).times_power_of(5, tens.unsigned_abs());
+    let twos = tens - twos;
+    (if twos > 0 { &mut left } else { &mut right }).times_power_of(2, twos.unsigned_abs());
     left.0.len().cmp(&right.0.len()).then_with(|| left.0.iter().rev().cmp(right.0.iter().rev()))
 }

@@ -12,7 +12,7 @@
 use std::cmp::Ordering;
 
 use super::Json;
-use super::natural::{MOST_LIMBS, Natural, compare};
+use super::natural::{Natural, compare};
 use crate::text::said;
 
 /// Every power of ten up to it is a float.
@@ -114,15 +114,13 @@ fn nearest(digits: &Natural, tens: i32) -> f64 {
         return 0.0;
     }
     let tens = tens.min(400);
-    // The bits of floats are in the order of the floats. Each step and each limb has moved the guess by one at most.
-    let infinite = f64::INFINITY.to_bits();
     let guess = shifted(digits.rough(), tens);
-    let off = 100 + MOST_LIMBS as u64;
-    let (from, last) = if guess.is_finite() {
-        (guess.to_bits().saturating_sub(off), infinite.min(guess.to_bits() + off))
-    } else {
-        (0, infinite)
-    };
+    // The bits of floats are in the order of the floats. Each step and each limb has moved the guess by one at most.
+    let off = u64::from(tens.unsigned_abs() / LARGEST_EXACT_POWER) + digits.limbs() as u64 + 2;
+    let infinite = f64::INFINITY.to_bits();
+    let bits = guess.to_bits();
+    let from = if bits < infinite { bits.saturating_sub(off) } else { 0 };
+    let last = infinite.min(bits + off);
     f64::from_bits(first(from, last, |bits| {
         let (mantissa, exponent) = mantissa_and_exponent(bits);
         // Halfway to the next float.
@@ -134,7 +132,7 @@ fn nearest(digits: &Natural, tens: i32) -> f64 {
     }))
 }
 
-/// The whole number nearest to `size / 10^tens`.
+/// The whole number nearest to `size / 10^tens`; of two that are equally near, the even one.
 fn rounded(size: f64, tens: i32) -> u64 {
     let guess = shifted(size, -tens);
     // One rounding of 15 digits does not reach the next whole number.
@@ -145,28 +143,39 @@ fn rounded(size: f64, tens: i32) -> u64 {
     let off = (guess * 1e-13) as u64 + 1;
     let (from, last) = ((guess as u64).saturating_sub(off), guess as u64 + off);
     let (mantissa, exponent) = mantissa_and_exponent(size.to_bits());
-    first(from, last, |digits| compare(&Natural::from(2 * digits + 1), tens, mantissa, exponent + 1) != Ordering::Less)
+    first(from, last, |digits| {
+        // Halfway to the next whole number.
+        match compare(&Natural::from(2 * digits + 1), tens, mantissa, exponent + 1) {
+            Ordering::Greater => true,
+            Ordering::Equal => digits % 2 == 0,
+            Ordering::Less => false,
+        }
+    })
 }
 
-/// The number with as few digits as tell it from its neighbours, and no exponent.
+/// The number with as few digits as tell it from its neighbours, the same ones that Python and JavaScript show, and no
+/// exponent.
 #[expect(clippy::float_cmp, reason = "equal or not is what is asked")]
 pub(crate) fn shown(number: f64) -> String {
     let sign = if number.is_sign_negative() { "-" } else { "" };
     let size = number.abs();
-    if number.is_nan() || size.is_infinite() {
-        return if number.is_nan() { "NaN".to_owned() } else { said![sign, "inf"] };
+    if number.is_nan() {
+        return "NaN".to_owned();
     }
-    let mut exponent = 0;
-    while shifted(1.0, exponent + 1) <= size {
-        exponent += 1;
+    if size.is_infinite() {
+        return said![sign, "inf"];
     }
-    while exponent > -400 && shifted(1.0, exponent) > size {
-        exponent -= 1;
-    }
+    // As many tens as the next power of two has: log10(2) is 78,913 / 2^18.
+    let twos = (size.to_bits() >> 52) as i32 - 1_022;
+    let mut exponent = if size > 0.0 { (twos * 78_913) >> 18 } else { 0 };
     loop {
-        let digits = rounded(size, exponent);
-        if read(digits, exponent) == size {
-            return placed(sign, digits, exponent);
+        let nearest = rounded(size, exponent);
+        // Above a power of two there is twice as much room as below it: where the nearest number is not read as it, the
+        // next one may be.
+        for digits in nearest..nearest + 2 {
+            if read(digits, exponent) == size {
+                return placed(sign, digits, exponent);
+            }
         }
         exponent -= 1;
     }
@@ -174,12 +183,11 @@ pub(crate) fn shown(number: f64) -> String {
 
 /// The digits with their zeros or their point.
 fn placed(sign: &str, digits: u64, exponent: i32) -> String {
-    let places = usize::try_from(-exponent).unwrap_or(0);
-    let zeros = if digits == 0 { 0 } else { usize::try_from(exponent).unwrap_or(0) };
     let text = said![digits];
-    if places == 0 || digits == 0 {
-        return said![sign, text, "0".repeat(zeros)];
+    if exponent >= 0 {
+        return said![sign, text, "0".repeat(exponent.unsigned_abs() as usize)];
     }
+    let places = exponent.unsigned_abs() as usize;
     let padded = said!["0".repeat((places + 1).saturating_sub(text.len())), text];
     let (whole, fraction) = padded.split_at(padded.len() - places);
     said![sign, whole, ".", fraction]
@@ -226,5 +234,21 @@ mod tests {
         for number in numbers {
             assert_eq!(shown(number), number.to_string());
         }
+    }
+
+    #[test]
+    fn a_power_of_two_has_more_room_above_it() {
+        for exponent in 1..2_047 {
+            let power = f64::from_bits(exponent << 52);
+            let text = shown(power);
+            assert_eq!((text.parse(), text.len()), (Ok(power), power.to_string().len()), "{text}");
+        }
+    }
+
+    #[test]
+    fn of_two_that_are_equally_near_the_even_one_is_shown() {
+        let two_to_the_50th = 1_125_899_906_842_624.0;
+        assert_eq!(shown(two_to_the_50th + 0.25), "1125899906842624.2");
+        assert_eq!(shown(two_to_the_50th + 0.75), "1125899906842624.8");
     }
 }
