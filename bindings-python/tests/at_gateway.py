@@ -74,6 +74,19 @@ def in_the_end(seen: Callable[[], T], fine: Callable[[T], bool]) -> T:
     return last
 
 
+def asker(drill: Drill) -> Any:
+    """A function that asks for what a marker says, with a client of `openai` that does not retry."""
+    import openai
+
+    client = openai.OpenAI(api_key="k", base_url=drill.url, max_retries=0, default_headers=drill.headers)
+
+    def ask(marker: str) -> str | None:
+        messages: Any = [{"role": "user", "content": f"#[{marker}]"}]
+        return client.chat.completions.create(model="m", messages=messages).choices[0].message.content
+
+    return ask
+
+
 @contextmanager
 def gateway() -> Iterator[str]:
     """A gateway, and its origin."""
