@@ -62,7 +62,7 @@ export function factsOf(error: unknown, attempt?: Attempt): Record<string, unkno
         const trace = attached(link);
         // What an inner call brought whole is no failure that it has retried.
         return trace?.note && trace._endedAt >= began ? trace.traceId : undefined;
-      }) ?? retold(answered, attempt),
+      }) ?? retold(answered?.status, attempt),
     wall_now_ms: clock.wall(),
     ...answered,
   };
@@ -82,21 +82,14 @@ export function evidenceJson(evidence: Record<string, unknown>): string {
   return toJson({ ...evidence, body: undefined });
 }
 
-/** The inner call whose last answer an error tells again, of which it has nothing but the status. */
-function retold(answered: Answered | undefined, attempt: Attempt | undefined): string | undefined {
+/** The inner call whose last answer an error tells again by its status, without being linked to it. */
+function retold(status: unknown, attempt: Attempt | undefined): string | undefined {
   const { _status, _trace } = attempt?._gaveUp ?? {};
-  return _trace && answered?.status === _status && !answered?.headers ? _trace.traceId : undefined;
+  return _trace && status === _status ? _trace.traceId : undefined;
 }
 
-/** What the other side answered. */
-interface Answered {
-  readonly [fact: string]: unknown;
-  readonly status?: unknown;
-  readonly headers?: unknown;
-}
-
-/** The same, as far as this link carries it. */
-function answer(link: unknown): Answered | undefined {
+/** What the other side answered, as far as this link carries it. */
+function answer(link: unknown): Record<string, unknown> | undefined {
   if (Object(link) !== link || isBare(link)) return undefined;
   const status = first(link, STATUS, (found) =>
     Number.isInteger(found) && Number(found) >= 100 && Number(found) < 600 ? found : undefined,

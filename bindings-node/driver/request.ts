@@ -17,6 +17,7 @@ import {
   isChosen,
   type Parse,
   type Props,
+  RESPONSE_PROPS,
   type RequestOptions,
   refreshes,
   sdkError,
@@ -104,6 +105,8 @@ export class Request implements Meter {
   private _model: unknown;
   /** The body is for the caller to read. */
   private _raw = false;
+  /** So it is where it is a stream. */
+  private _rawStream = false;
   private _attempted: Attempt | undefined = undefined;
   private _sent = 0;
   private _retries = 0;
@@ -134,6 +137,7 @@ export class Request implements Meter {
   /** Runs the call. */
   async _run(options: RequestOptions, send: Send): Promise<Props> {
     this._model = get(options.body, "model");
+    this._raw ||= this._rawStream && options.stream === true;
     const plan = refuseRetries(options.maxRetries) ? this._plan._once : this._plan;
     const owner = options.method?.toLowerCase() === "get" ? plan._safe : plan._owner;
     const outer = this._outer?._over ? undefined : this._outer?.signal;
@@ -218,7 +222,8 @@ export class Request implements Meter {
   private async _whole(bound: Bound, attempted: (attempt: Attempt) => Promise<Answer>): Promise<Answer> {
     const result = await bound.execute(attempted);
     const answer = result.unpack();
-    attach(answer._isRead ? answer._value : answer._props.response, result.trace);
+    attach(answer._props.response.headers, result.trace);
+    attach(answer._value, result.trace);
     return answer;
   }
 
@@ -232,15 +237,23 @@ export class Request implements Meter {
     controller.signal.addEventListener("abort", () => items.cancel("its controller was aborted"));
     const { constructor: Stream } = _value as { constructor: StreamClass };
     const stream = new Stream(() => items[Symbol.asyncIterator](), controller, this._client);
-    this._tells(items._feed, new WeakRef(stream as object), bound._signal);
+    this._tells(items._feed, new WeakRef(stream as object), _props.response, bound._signal);
     // A copy: what is made of these must not be held by what made them.
     return new Answer({ ..._props }, true, stream);
   }
 
   /** Has a stream end as the SDK's do, once no attempt will follow. */
-  private _tells(feed: Feed<unknown>, stream: WeakRef<object>, signal: AbortSignal | undefined): void {
+  private _tells(
+    feed: Feed<unknown>,
+    stream: WeakRef<object>,
+    { headers }: Response,
+    signal: AbortSignal | undefined,
+  ): void {
     feed._theirs = (error) => this._theirs(error, signal);
-    feed._onTrace = (trace) => attach(stream.deref(), trace);
+    feed._onTrace = (trace) => {
+      attach(headers, trace);
+      attach(stream.deref(), trace);
+    };
     // Some versions read by a function that holds their promise, and with it the stream.
     this._parse = unread;
   }
@@ -287,11 +300,17 @@ export class Request implements Meter {
   private _watches(promise: ApiPromise): ApiPromise {
     // Some versions have their promises read by themselves; the general way asks how to read.
     for (const name of OWN) Reflect.deleteProperty(promise, name);
-    const { asResponse, [THEN_UNWRAP]: thenUnwrap } = promise;
+    const { asResponse, [THEN_UNWRAP]: thenUnwrap, [RESPONSE_PROPS]: responseProps } = promise;
     promise.asResponse = () => {
       if (!promise.parsedPromise) this._raw = true;
       return asResponse.call(promise);
     };
+    if (responseProps) {
+      promise[RESPONSE_PROPS] = () => {
+        this._rawStream = true;
+        return responseProps.call(promise);
+      };
+    }
     promise[THEN_UNWRAP] = (transform) => {
       const made = thenUnwrap.call(promise, transform);
       made.parseResponse = async (client, props) => {

@@ -7,6 +7,7 @@ import { get } from "./reading.js";
 
 // The SDKs' own; in quotes, as the driver's own names are renamed for browsers.
 export const THEN_UNWRAP = "_thenUnwrap";
+export const RESPONSE_PROPS = "_responseProps";
 const OPTIONS = "_options";
 const AUTH_STATE = "_authState";
 
@@ -44,6 +45,8 @@ export interface ApiPromise extends Promise<unknown> {
   parsedPromise?: unknown;
   asResponse(): Promise<Response>;
   [THEN_UNWRAP](transform: Transform): ApiPromise;
+  /** Of the newer ones: what the request came to, for a helper that reads it by itself where it is a stream. */
+  [RESPONSE_PROPS]?: () => Promise<Props>;
 }
 
 export type Fetch = (url: unknown, init?: { headers?: unknown }) => Promise<Response>;
@@ -105,12 +108,17 @@ export function isChosen(client: Client, ms: number | undefined): boolean {
   return ms !== undefined && ms !== client.constructor.DEFAULT_TIMEOUT;
 }
 
-/** A copy whose own retries are off. */
-export function quiet(client: Client): Client {
+/** A client with other options: a copy, by the method of its class. */
+export function copied(client: Client, options: object, { withOptions }: Pick<Client, "withOptions"> = client): Client {
   // Azure's client forgets these two when it is copied.
   const { apiVersion, deploymentName } = client as { apiVersion?: string; deploymentName?: string };
   const azure = apiVersion === undefined ? {} : { apiVersion, deployment: deploymentName };
-  const copy = client.withOptions({ ...azure, maxRetries: 0 });
+  return withOptions.call(client, { ...azure, ...options });
+}
+
+/** A copy whose own retries are off. */
+export function quiet(client: Client): Client {
+  const copy = copied(client, { maxRetries: 0 });
   // A copy takes the default for a choice, and then no longer refuses what takes too long without streaming.
   if (!isChosen(client, client.timeout)) (get(copy, OPTIONS) as { timeout?: number }).timeout = undefined as never;
   return copy;

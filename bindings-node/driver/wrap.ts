@@ -6,7 +6,7 @@ import type { Bound, Policy } from "./policy.js";
 import { checkedPrices } from "./prices.js";
 import { counting, Request, SENT_BY } from "./request.js";
 import { boundOf } from "./retry.js";
-import { type Client, isChosen, quiet, type RequestOptions, sdkOf } from "./sdk.js";
+import { type Client, copied, isChosen, quiet, type RequestOptions, sdkOf } from "./sdk.js";
 import { modeOf } from "./stream.js";
 import type { CallOptions, PolicyFields, PresetName, Prices } from "./types.js";
 
@@ -85,7 +85,7 @@ function armed(client: Client, plan: Plan): Client {
     },
     withOptions(options: { maxRetries?: number }) {
       const once = refuseRetries(options.maxRetries);
-      return armed(withOptions.call(client, options), once ? plan._once : plan);
+      return armed(copied(client, options, { withOptions }), once ? plan._once : plan);
     },
   };
   for (const [name, value] of Object.entries(own)) {

@@ -70,6 +70,10 @@ def test_usage_and_tokens_are_recorded(clock: Clock) -> None:
     still().bind(sink=lines.append).call(lambda: answer)
     receipt, end = records(lines)
     assert (receipt["input_tokens"], receipt["output_tokens"], end["input_tokens"]) == (5, 2, 5)
+    # Embeddings say how much they have read, and that this is all.
+    still().bind(sink=lines.append).call(lambda: {"usage": {"prompt_tokens": 3, "total_tokens": 3}})
+    still().bind(sink=lines.append).call(lambda: {"usage": {"prompt_tokens": 3, "total_tokens": 5}})
+    assert [receipt["output_tokens"] for receipt in records(lines)[2::2]] == [0, None]
 
 
 # --- events ---

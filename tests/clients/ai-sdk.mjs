@@ -10,7 +10,7 @@ import { ROOT } from "../js/paths.mjs";
 import { gatewayForTests, OFTEN, QUICK, records, reprieveOn, TEXT, thrown, until } from "./setup.mjs";
 
 export async function suite(engine) {
-  const { Policy, Run, traceOf } = await reprieveOn(engine);
+  const { Policy, Run, traceOf, wrapFetch } = await reprieveOn(engine);
   const { resilient } = await import(`${ROOT}bindings-node/dist/integrations/ai-sdk.js`);
   const gateway = await gatewayForTests();
   let drills = 0;
@@ -67,6 +67,19 @@ export async function suite(engine) {
       }).consumeStream();
       assert.ok(APICallError.isInstance(told[0]));
       assert.deepEqual(await counts(), [6]);
+    });
+
+    test("a fetch of its provider that is under a policy as well adds nothing", async () => {
+      const drill = `${engine}-ai-${++drills}`;
+      const inner = createOpenAI({
+        apiKey: "none",
+        baseURL: `${gateway.url}/v1`,
+        headers: { "x-drill-id": drill },
+        fetch: wrapFetch(fetch, QUICK, { methods: ["POST"] }),
+      });
+      const error = await thrown(generateText({ model: resilient(inner.chat("gpt-5"), QUICK), prompt: "#[500]" }));
+      assert.deepEqual([error.statusCode, traceOf(error).receipts.length], [500, 1]);
+      assert.equal(await gateway.count(drill), 3);
     });
 
     test("the next model is asked when one is used up", async () => {

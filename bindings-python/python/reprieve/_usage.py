@@ -11,6 +11,8 @@ OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count", "candi
 HOLDERS = ("usage", "usage_metadata", "usageMetadata")
 # Gemini counts what it thought beside what it said; the others count it in.
 THOUGHTS = ("thoughts_token_count", "thoughtsTokenCount")
+# Embeddings say how much they have read, and that this is all.
+TOTAL = ("total_tokens", "total_token_count", "totalTokenCount")
 # Tokens read from a cache: OpenAI and Gemini count them into the tokens read, ...
 CACHED_WITHIN = (
     "prompt_tokens_details",
@@ -76,7 +78,10 @@ def holder_of(result: object) -> Any:
 
 def _output(usage: object) -> int | None:
     said, thought = _count(usage, OUTPUT), _count(usage, THOUGHTS)
-    return said if thought is None else thought + (said or 0)
+    if said is None and thought is None:
+        read = _count(usage, INPUT)
+        return 0 if read is not None and _count(usage, TOTAL) == read else None
+    return (thought or 0) + (said or 0)
 
 
 def _within(usage: object) -> int | None:

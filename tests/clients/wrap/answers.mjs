@@ -50,9 +50,13 @@ export function answers(place, sdk) {
       assert.deepEqual([sdk.text(data), response.status, typeof id], [TEXT, 200, "string"]);
       const raw = await ask("#[502,ok]").asResponse();
       assert.equal(sdk.text(await raw.json()), TEXT);
+      for (const told of [data, response, raw]) assert.equal(traceOf(told).receipts.length, 2);
       const bytes = await ask("#[504,ok]", { stream: true }).asResponse();
       assert.match(await bytes.text(), /^(data|event): /);
       assert.equal(await count(), 6);
+      const streamed = await ask("#[ok]", { stream: true }).withResponse();
+      for await (const _ of streamed.data);
+      for (const told of [streamed.data, streamed.response]) assert.equal(traceOf(told).receipts.length, 1);
     });
 
     test("another client is asked where the policy has another target", async () => {

@@ -38,12 +38,49 @@ export function own(place) {
         apiKey: "none",
         apiVersion: "2024-10-21",
         deployment: "mine",
-        baseURL: `${gateway.url}/v1`,
+        endpoint: gateway.url,
         defaultHeaders: { "x-drill-id": drill },
       });
       const client = wrap(azure, QUICK);
       assert.ok(client instanceof AzureOpenAI);
-      assert.deepEqual([client.apiVersion, client.deploymentName], ["2024-10-21", "mine"]);
+      // The SDK's own copies forget both.
+      for (const one of [client, client.withOptions({ timeout: 9000 })]) {
+        assert.deepEqual([one.apiVersion, one.deploymentName], ["2024-10-21", "mine"]);
+        const answer = await one.chat.completions.create({
+          model: "",
+          messages: [{ role: "user", content: "#[503,ok]" }],
+        });
+        assert.equal(answer.choices[0].message.content, TEXT);
+      }
+    });
+
+    test("embeddings have a cost: what they read is all", async () => {
+      const prices = { small: { input: 20, output: 0 } };
+      const usage = { prompt_tokens: 3, total_tokens: 3 };
+      const fetch = async () => Response.json({ data: [], model: "small", usage });
+      const client = wrap(new OpenAI({ apiKey: "none", fetch }), QUICK, { prices });
+      const { ended } = traceOf(
+        await client.embeddings.create({ model: "small", input: "hi", encoding_format: "float" }),
+      );
+      assert.deepEqual([ended.input_tokens, ended.output_tokens, ended.cost], [3, 0, 0.00006]);
+    });
+
+    test("anthropic's runner of tools streams", async () => {
+      const drill = `${engine}-runner`;
+      const client = wrap(
+        new Anthropic({ apiKey: "none", baseURL: gateway.url, defaultHeaders: { "x-drill-id": drill } }),
+        QUICK,
+      );
+      const runner = client.beta.messages.toolRunner({
+        model: "claude-5",
+        max_tokens: 50,
+        messages: [{ role: "user", content: "#[503,ok]" }],
+        tools: [],
+        stream: true,
+      });
+      let text = "";
+      for await (const stream of runner) for await (const { delta } of stream) text += delta?.text ?? "";
+      assert.deepEqual([text, await gateway.count(drill)], [TEXT, 2]);
     });
 
     test("pages are calls of their own, with the options of the caller", async () => {
