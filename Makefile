@@ -34,6 +34,7 @@ check: check-rust check-python $(if $(HAVE_NODE),check-js,no-node) ## format, li
 check-rust:
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --locked -p reprieve
 	cargo test --quiet --locked -p reprieve --lib
 
 check-python: $(VENV)/.installed

@@ -7,10 +7,10 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyAttributeError, PyException};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::now;
@@ -154,6 +154,22 @@ impl Retrying {
             }
             _ => Ok(slf.clone().into_any()),
         }
+    }
+
+    /// Its call by name, `f.__call__`, is a Python function. Celery takes the module and the arguments of a task from
+    /// there, and what a native type has in its place knows neither.
+    fn __getattribute__<'py>(slf: &Bound<'py, Self>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+        static BY_NAME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        if name == "__call__" {
+            return BY_NAME.import(slf.py(), "reprieve._functions", "called_by_name")?.call1((slf,));
+        }
+        slf.py().get_type::<PyAny>().getattr("__getattribute__")?.call1((slf, name))
+    }
+
+    /// What the one before does not find, of which `PyO3` would say the name alone.
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<()> {
+        let kind = slf.get_type();
+        Err(PyAttributeError::new_err(format!("'{}' object has no attribute '{name}'", kind.fully_qualified_name()?)))
     }
 
     /// By its name, as functions are pickled.

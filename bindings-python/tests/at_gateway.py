@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 T = TypeVar("T")
 
@@ -35,6 +36,10 @@ class Drill:
     def headers(self) -> dict[str, str]:
         """What every request of the test has to send."""
         return {"x-drill-id": self.id}
+
+    def address(self, marker: str, *, sse: bool = False) -> str:
+        """Where a request by any method is answered with these faults, or with a stream of events."""
+        return f"{self.origin}/any?q={quote(f'#[{marker}]')}{'&stream=true' if sse else ''}"
 
     def visits(self) -> list[dict[str, Any]]:
         """The requests that reached the gateway, oldest first."""
@@ -67,6 +72,19 @@ def in_the_end(seen: Callable[[], T], fine: Callable[[T], bool]) -> T:
         if fine(last := seen()):
             break
     return last
+
+
+def asker(drill: Drill) -> Any:
+    """A function that asks for what a marker says, with a client of `openai` that does not retry."""
+    import openai
+
+    client = openai.OpenAI(api_key="k", base_url=drill.url, max_retries=0, default_headers=drill.headers)
+
+    def ask(marker: str) -> str | None:
+        messages: Any = [{"role": "user", "content": f"#[{marker}]"}]
+        return client.chat.completions.create(model="m", messages=messages).choices[0].message.content
+
+    return ask
 
 
 @contextmanager

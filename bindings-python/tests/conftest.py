@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from at_gateway import Drill, gateway
+from failing_server import failing, refusing
 
 from reprieve import testing
 
@@ -38,6 +39,20 @@ def origin() -> Iterator[str]:
 def drill(origin: str) -> Drill:
     """What this test alone asks of it."""
     return Drill(origin)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """A server that fails in ways that the gateway cannot."""
+    with failing() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def refused() -> Iterator[str]:
+    """The address of a port where nobody listens."""
+    with refusing() as found:
+        yield found
 
 
 @pytest.fixture

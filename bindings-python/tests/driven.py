@@ -22,7 +22,8 @@ from vectors import Differs, Hands, World, shown, verb
 
 import reprieve
 from reprieve import Bound, Failure, Policy, Result, _aio, _driver, _errors
-from reprieve._session import Session, Started
+from reprieve._session import Session
+from reprieve._starting import Started
 
 #: Longer than any step takes: then the driver hangs.
 PATIENCE = 120.0

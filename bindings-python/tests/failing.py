@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+import pytest
+
 from reprieve import Policy
 
 #: Waits are exact.
@@ -67,3 +69,12 @@ def fails(times: int, value: Any = "ok", error: Callable[[], BaseException] = Ti
 def decisions(records: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:
     """What was decided, without what the clock says."""
     return [(r["attempt"], r["target"], r["kind"], r["decision"], r["reason"], r["delay_ms"]) for r in records]
+
+
+def failure_of(call: Callable[[], object]) -> BaseException:
+    """What the call raises."""
+    try:
+        call()
+    except BaseException as error:
+        return error
+    pytest.fail("the call succeeded")

@@ -10,7 +10,9 @@ from typing import Any
 import aiohttp
 import httpx
 import httpx2
+import pytest
 import requests
+from at_gateway import Drill
 
 from reprieve import Trace, trace_of
 from reprieve.integrations import aiohttp as for_aiohttp
@@ -62,10 +64,28 @@ class Ask:
     timeout: float | None = 900.0
 
 
-Client = Callable[..., Seen]
+def ask(drill: Drill, marker: str, method: str = "GET", *, sse: bool = False, **fields: Any) -> Ask:
+    """A request of the gateway that is answered with these faults, or with a stream of events."""
+    fields["headers"] = {**drill.headers, **fields.get("headers", {})}
+    return Ask(drill.address(marker, sse=sse), method, stream=sse, **fields)
 
 
-def _ask_httpx(module: Any, layers: Any) -> Client:
+#: Makes a request (`Ask`) under a policy with a layer's own options.
+Sends = Callable[..., Seen]
+
+
+@dataclass(frozen=True)
+class Client:
+    """One of the clients, under its layer."""
+
+    name: str
+    send: Sends
+
+    def __call__(self, ask: Ask, policy: Any, **layer: Any) -> Seen:
+        return self.send(ask, policy, **layer)
+
+
+def _ask_httpx(module: Any, layers: Any) -> Sends:
     def ask(ask: Ask, policy: Any, **layer: Any) -> Seen:
         seen = Seen()
         wrapped = module.HTTPTransport(limits=module.Limits(max_connections=1))
@@ -88,7 +108,7 @@ def _ask_httpx(module: Any, layers: Any) -> Client:
     return ask
 
 
-def _ask_httpx_async(module: Any, layers: Any) -> Client:
+def _ask_httpx_async(module: Any, layers: Any) -> Sends:
     async def run(ask: Ask, policy: Any, layer: dict[str, Any]) -> Seen:
         seen = Seen()
         wrapped = module.AsyncHTTPTransport(limits=module.Limits(max_connections=1))
@@ -167,11 +187,20 @@ def _async(content: Any) -> Any:
     return pieces()
 
 
-CLIENTS: dict[str, Client] = {
-    "httpx": _ask_httpx(httpx, for_httpx),
-    "httpx async": _ask_httpx_async(httpx, for_httpx),
-    "httpx2": _ask_httpx(httpx2, for_httpx2),
-    "httpx2 async": _ask_httpx_async(httpx2, for_httpx2),
-    "requests": _ask_requests,
-    "aiohttp": _ask_aiohttp,
-}
+CLIENTS = [
+    Client("httpx", _ask_httpx(httpx, for_httpx)),
+    Client("httpx async", _ask_httpx_async(httpx, for_httpx)),
+    Client("httpx2", _ask_httpx(httpx2, for_httpx2)),
+    Client("httpx2 async", _ask_httpx_async(httpx2, for_httpx2)),
+    Client("requests", _ask_requests),
+    Client("aiohttp", _ask_aiohttp),
+]
+
+
+def every_client_but(*names: str) -> pytest.MarkDecorator:
+    """Runs a test, or all of a class, once for each client but these."""
+    clients = [client for client in CLIENTS if client.name not in names]
+    return pytest.mark.parametrize("client", clients, ids=lambda client: client.name)
+
+
+every_client = every_client_but()

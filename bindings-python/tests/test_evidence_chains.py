@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import MagicMock, Mock
 
 import httpx
 import pytest
+from failing import failure_of
+from failing_server import MIB
 
 from reprieve._evidence import evidence_of
 
@@ -18,16 +19,6 @@ if sys.version_info < (3, 11):
     from exceptiongroup import BaseExceptionGroup, ExceptionGroup
 
 Evidence = dict[str, Any]
-MIB = 1024 * 1024
-
-
-def failure_of(call: Callable[[], object]) -> BaseException:
-    try:
-        call()
-    except BaseException as error:
-        return error
-    pytest.fail("the call succeeded")
-
 
 # --- chains and groups -----------------------------------------------------------------------------------------------
 

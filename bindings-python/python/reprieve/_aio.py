@@ -16,7 +16,8 @@ from ._clock import clock
 from ._current import CURRENT, Attempt, Facts, current_attempt
 from ._race import hedges, race
 from ._request import Broken
-from ._session import Session, Started
+from ._session import Session
+from ._starting import Started
 
 if TYPE_CHECKING:
     from ._native import Action

@@ -15,7 +15,8 @@ from . import _aio
 from ._aio import Answered
 from ._clock import clock
 from ._request import Broken
-from ._session import Session, Started
+from ._session import Session
+from ._starting import Started
 
 if TYPE_CHECKING:
     from ._native import Action

@@ -12,6 +12,9 @@ from collections import Counter
 
 logger = logging.getLogger("reprieve")
 
+#: Functions of which a fault is logged; those of any more are only counted.
+MOST_LOGGED = 1_000
+
 _lock = threading.Lock()
 _counts: Counter[str] = Counter()
 _logged: set[tuple[str, str]] = set()
@@ -32,8 +35,8 @@ def note(role: str, function: object, error: Exception) -> None:
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     with _lock:
         _counts[role] += 1
-        first = (role, name) not in _logged
-        if first and len(_logged) < 1_000:
+        first = (role, name) not in _logged and len(_logged) < MOST_LOGGED
+        if first:
             _logged.add((role, name))
     if first:
         logger.warning("reprieve: the %s %s raised; the call goes on without it", role, name, exc_info=error)

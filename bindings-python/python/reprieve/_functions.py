@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from ._errors import ConfigError
@@ -39,6 +41,18 @@ def refuse_generators(*functions: object) -> None:
                 f"{function!r} is a generator function, whose body runs when its items are asked for: "
                 "use `policy.stream(function, ...)`, or decorate it, and iterate over what that answers"
             )
+
+
+def called_by_name(retrying: Callable[..., Any]) -> Callable[..., Any]:
+    """What a decorated function has as its `__call__`: for those that look at it, and then call the function itself."""
+
+    @functools.wraps(retrying)
+    def __call__(*args: Any, **kwargs: Any) -> Any:
+        return retrying(*args, **kwargs)
+
+    with contextlib.suppress(TypeError, ValueError, NameError):  # a builtin's, or annotations that cannot be looked up
+        vars(__call__)["__signature__"] = inspect.signature(retrying)
+    return __call__
 
 
 def _bodies(function: object) -> tuple[object, object]:

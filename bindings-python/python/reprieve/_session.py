@@ -8,32 +8,25 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._clock import clock
-from ._current import CURRENT, NO_ANSWER, Attempt, Facts, Ids, current_attempt
-from ._errors import AttemptTimeout, BadOutput, ConfigError
+from ._current import CURRENT, NO_ANSWER, Attempt, Facts, current_attempt
+from ._errors import AttemptTimeout, BadOutput
 from ._evidence import evidence_of
 from ._giving_up import exception_of
 from ._hooks import asked, reclassified, truth_of, wait_of, writer_of
 from ._json import as_json
 from ._request import Broken, Request, checked, checked_async
 from ._result import Result
+from ._starting import Around, Started, call_of, ids_of
 from ._trace import Trace, attach, attached
 from ._usage import usage_of
 
 if TYPE_CHECKING:
-    from ._native import Action, Call, Failure, Policy
+    from ._native import Action, Failure
     from ._options import Caller
-
-
-class Started(NamedTuple):
-    """A first attempt that the happy path made by itself, and that failed."""
-
-    began: int
-    error: Exception
-    ids: Ids | None
 
 
 class Session:
@@ -80,8 +73,9 @@ class Session:
         self.run = self.options.run or (self._outer.run if self._outer else None)
         self._guards = owner.guards if self.options.guards or self.policy.guarded else None
         self._recorded = recorded or any(told is not None for told in (self.options.sink, self.options.meter, self.run))
-        self._ids = self._name(started.ids if started else None)
-        self.call = self._start(started)
+        self._ids = ids_of(self.options, started.ids if started else None)
+        around = Around(self._outer, self._guards, self.run, self._recorded)
+        self.call = call_of(self.policy, self.options, self._ids, around, started)
         if self.run is not None:
             self.run._join(self.wake)
 
@@ -299,45 +293,6 @@ class Session:
     def _made(self, facts: Facts) -> Attempt:
         return Attempt(facts, clock().now())
 
-    def _name(self, drawn: Ids | None) -> Ids:
-        ids, options = drawn or Ids.draw(), self.options
-        return Ids(
-            options.trace_id or ids.trace_id,
-            options.idempotency_key or ids.idempotency_key,
-            ids.seed if options.seed is None else options.seed,
-        )
-
-    def _start(self, started: Started | None) -> Call:
-        ids, options, outer = self._ids, self.options, self._outer
-        names: dict[str, str | None] = {
-            **({"client": options.client} if options.client else {}),
-            "trace_id": ids.trace_id,
-            "idempotency_key": ids.idempotency_key,
-            "scene": options.scene,
-            "prompt_version": options.prompt_version,
-            "outer_trace_id": outer.trace_id if outer else None,
-        }
-        named = as_json(names)
-        unmask, repairs = list(options.unmask or ()), list(options.repair or ())
-        if started is not None:
-            return _native.Call.started(self.policy, ids.seed, started.began, ids=named, unmask=unmask, repairs=repairs)
-        if outer is not None and self.policy.nested == "refuse":
-            raise ConfigError(
-                "nested", '"refuse"', f"no outer attempt; this call is inside attempt {outer.number} of a call"
-            )
-        return _native.Call(
-            _capped(self.policy),
-            ids.seed,
-            ids=named,
-            guards=self._guards._native if self._guards else None,
-            run=self.run._native if self.run else None,
-            ends_by=outer.ends_by if outer and self.policy.nested == "bounded" else None,
-            recorded=self._recorded,
-            heard=options.on_event is not None,
-            unmask=unmask,
-            repairs=repairs,
-        )
-
     def _outcome(self, outcome: dict[str, Any] | str) -> Action:
         if self._shown and not isinstance(outcome, str):
             outcome.setdefault("delivered", self._shown)
@@ -418,8 +373,3 @@ class Session:
 
 
 _SUCCESS = '{"success":{}}'
-
-
-def _capped(policy: Policy) -> Policy:
-    most = clock().cap_attempts()
-    return policy if most is None else policy.capped(most)

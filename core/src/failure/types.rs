@@ -127,6 +127,8 @@ const TYPES: &[Row] = &[
     firm("celery.Retry", Kind::Cancelled),
     firm("celery.Ignore", Kind::Cancelled),
     firm("celery.Reject", Kind::Cancelled),
+    // A worker's soft limit, raised in the middle of a task: it has until the hard one to leave, not to try again.
+    firm("billiard.SoftTimeLimitExceeded", Kind::Cancelled),
     // Python's standard library. OSError is also every failure of a local file, which no retry of a call repairs.
     unsent("builtins.ConnectionRefusedError", Kind::Transport),
     firm("http.IncompleteRead", Kind::StreamInterrupted),

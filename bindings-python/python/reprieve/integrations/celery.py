@@ -10,10 +10,15 @@
 
 from __future__ import annotations
 
+import functools
 import random
+from collections.abc import Callable
 from typing import Any
 
 import celery  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
+from celery.exceptions import (  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
+    TaskPredicate,
+)
 
 from ._stops import stop_of
 
@@ -32,8 +37,15 @@ class RetryTask(_Task):  # type: ignore[misc]
     free meanwhile. Any other error is the task's own, and so is this one once `max_retries` of the task are used up.
     The attempts of the policy are those of one execution.
 
+    What the task itself asks for holds: its own `self.retry(...)`, `Ignore` and `Reject` pass through. `autoretry_for`
+    has what is left, errors that do not say when.
+
     Each execution is a call of its own, with a key of its own. A server that knows idempotency keys recognises the
     second one if both send the task's id: `policy.bind(idempotency_key=self.request.id)`.
+
+    A countdown can be long: a quota may come back tomorrow. Redis and SQS deliver a task again that waits for longer
+    than their `visibility_timeout`, so that it runs twice: make that longer, or set the policy's `retry_on` and
+    `fallback_on` so that such calls have another target.
     """
 
     abstract = True
@@ -41,12 +53,26 @@ class RetryTask(_Task):  # type: ignore[misc]
     #: back together.
     spread = 0.1
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the task."""
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Where Celery's `autoretry_for` has its place, too: around `run`, which calls of every kind go through."""
+        task: Any = _Task.__new__(cls)
+        task.run = _coming_back(task, task.run)
+        return task
+
+
+def _coming_back(task: Any, run: Callable[..., Any]) -> Callable[..., Any]:
+    """The body of a task, after which the task is put back where a stop says when it may work."""
+
+    @functools.wraps(run)
+    def body(*args: Any, **kwargs: Any) -> Any:
         try:
-            return _Task.__call__(self, *args, **kwargs)
+            return run(*args, **kwargs)
+        except TaskPredicate:
+            raise
         except Exception as error:
             stop = stop_of(error)
             if stop is None or stop.resume_in is None:
                 raise
-            raise self.retry(exc=error, countdown=stop.resume_in * (1 + random.uniform(0, self.spread))) from error
+            raise task.retry(exc=error, countdown=stop.resume_in * (1 + random.uniform(0, task.spread))) from error
+
+    return body
