@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import trio
-from driven import Lane, Mode
+from driven import Lane
+from driving import Mode
 from vectors import Differs, World
 
 import reprieve

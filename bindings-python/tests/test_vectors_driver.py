@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from driven import MODES, Clock, Lane, Mode
+from driven import Clock, Lane
+from driving import MODES, Mode
 from vectors import Case, Played, Raw, Tally, World, cases, hands, ns, verb
 
 from reprieve import Policy
