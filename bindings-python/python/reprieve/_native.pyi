@@ -364,7 +364,7 @@ class Call:
 
     @property
     def state(self) -> str:
-        """`ready`, `asking`, `in_flight`, `waiting` or `ended`."""
+        """`ready`, `in_flight`, `waiting` or `ended`."""
 
     @property
     def attempts(self) -> int:
