@@ -6,17 +6,19 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import fastapi
 import httpx
+import openai
 import pytest
 import uvicorn
-from at_gateway import Drill, asker
+from at_gateway import ANSWER, Drill, asker
 from failing import Script, Status, at_once
 from starlette.responses import StreamingResponse
 
+import reprieve
 from reprieve import ConfigError, Policy, Run
 from reprieve.integrations import fastapi as for_fastapi
 
@@ -138,6 +140,66 @@ class TestFastAPI:
         with pytest.raises(Status):
             self.get(app)
 
+    @pytest.mark.parametrize("asynchronous", [False, True])
+    def test_a_stream_that_stops_before_its_first_bytes_is_answered(
+        self, app: fastapi.FastAPI, drill: Drill, asynchronous: bool
+    ) -> None:
+        options: dict[str, Any] = {"api_key": "k", "base_url": drill.url, "default_headers": drill.headers}
+
+        def request(marker: str) -> dict[str, Any]:
+            return {"model": "m", "messages": [{"role": "user", "content": f"#[{marker}]"}], "stream": True}
+
+        def parts(marker: str) -> Iterator[str]:
+            client = reprieve.wrap(openai.OpenAI(**options), at_once(retry_after={"max": 1}))
+            yield ""  # nothing yet
+            for chunk in client.chat.completions.create(**request(marker)):
+                yield chunk.choices[0].delta.content or ""
+
+        async def aparts(marker: str) -> AsyncIterator[str]:
+            client = reprieve.wrap(openai.AsyncOpenAI(**options), at_once(retry_after={"max": 1}))
+            async for chunk in await client.chat.completions.create(**request(marker)):
+                yield chunk.choices[0].delta.content or ""
+
+        @app.get("/{marker}")
+        def endpoint(marker: str) -> StreamingResponse:
+            return StreamingResponse(aparts(marker) if asynchronous else parts(marker), media_type="text/plain")
+
+        fine, stopped = self.get(app, "/503,ok"), self.get(app, "/retry-after=7")
+        assert (fine.status_code, fine.text) == (200, ANSWER)
+        assert (stopped.status_code, stopped.headers["retry-after"]) == (503, "7")
+        assert stopped.json()["reason"] == "retry_after_too_long"
+        assert drill.played() == ["503", "ok", "retry-after=7"]
+
+    def test_a_response_begins_with_its_first_bytes_and_not_with_its_last(self, app: fastapi.FastAPI) -> None:
+        sent: list[str] = []
+
+        async def body() -> AsyncIterator[bytes]:
+            yield b""
+            sent.append("nothing yet")
+            yield b"a"
+            sent.append("a is out")
+            yield b"b"
+
+        @app.get("/")
+        def endpoint() -> StreamingResponse:
+            return StreamingResponse(body())
+
+        async def send(message: Any) -> None:
+            sent.append(message["type"].removeprefix("http.response."))
+
+        async def receive() -> Any:
+            await asyncio.sleep(600)
+
+        scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+        asyncio.run(app(scope, receive, send))
+        assert sent == ["nothing yet", "start", "body", "a is out", "body", "body"]
+
+    def test_an_answer_without_a_body_is_sent(self, app: fastapi.FastAPI) -> None:
+        @app.get("/", status_code=204)
+        def endpoint() -> None: ...
+
+        assert self.get(app).status_code == 204
+
     def test_statuses_of_ones_own(self) -> None:
         app = fastapi.FastAPI()
         for_fastapi.install(app, {"attempts_exhausted": 429, "not_retryable": 502})
@@ -149,6 +211,12 @@ class TestFastAPI:
             for_fastapi.RetryMiddleware(fastapi.FastAPI(), statuses)
 
     def test_it_is_logged(self, app: fastapi.FastAPI, caplog: pytest.LogCaptureFixture) -> None:
+        @app.get("/{word}")
+        def endpoint(word: str) -> Any:
+            return at_once().call(Script(Status(500)))
+
         with caplog.at_level(logging.WARNING, "reprieve"):
             self.answer_of(app, at_once(), Status(500))
+            self.get(app, "/a%0Ab")
         assert "GET / answered 503: Status('status 500')" in caplog.text
+        assert "GET /a%0Ab answered 503" in caplog.text

@@ -12,6 +12,7 @@ import logging
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from starlette.responses import JSONResponse
 
@@ -55,8 +56,13 @@ def install(app: Starlette, statuses: Mapping[StopReason, int] | None = None) ->
     rounded up, where the stop knows them. The error is logged as a warning. `statuses` changes rows of `STATUSES`, such
     as `{"shed": 429, "not_retryable": 502}`.
 
-    Exception handlers of the application come first; what no call has raised, and what comes after the response has
-    begun, goes on as before. Raises `ConfigError` for an unknown reason or a status below 400.
+    A response begins with its first bytes, so that a stream which stops before them is answered for as well. What stops
+    later, and what no call has raised, goes on as before. Exception handlers of the application come first, but for one
+    of `Exception` itself, which Starlette asks last. A mounted application answers for its own errors: install it
+    there, too. Functions that are middleware (`@app.middleware("http")`) come after it: inside of them Starlette begins a
+    response before its stream has said anything.
+
+    Raises `ConfigError` for an unknown reason or a status below 400.
     """
     app.add_middleware(RetryMiddleware, statuses=statuses)
 
@@ -89,12 +95,20 @@ class RetryMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves a request."""
+        start: Message | None = None
         begun = False
 
         async def sending(message: Message) -> None:
-            nonlocal begun
-            begun = begun or message["type"] == "http.response.start"
-            await send(message)
+            nonlocal start, begun
+            if message["type"] == "http.response.start":
+                start = message  # and no more of it until there are bytes: a stream may still stop
+                return
+            if start is not None and (message.get("body") or not message.get("more_body")):
+                begun = True
+                await send(start)
+                start = None
+            if start is None:
+                await send(message)
 
         try:
             await self._app(scope, receive, sending)
@@ -102,5 +116,5 @@ class RetryMiddleware:
             answer = None if begun or scope["type"] != "http" else response_to(error, self._statuses)
             if answer is None:
                 raise
-            logger.warning("%s %s answered %d: %r", scope["method"], scope["path"], answer.status_code, error)
+            logger.warning("%s %s answered %d: %r", scope["method"], quote(scope["path"]), answer.status_code, error)
             await answer(scope, receive, send)
