@@ -1,4 +1,5 @@
 /** Runnables of LangChain, known by their shape: which they are, what they are called, and copies without retries. */
+import { ConfigError } from "reprieve";
 
 /** A runnable, as far as it is called here. */
 export interface Runnable {
@@ -38,8 +39,12 @@ export function rooted(one: Runnable, name: string): unknown {
 
 const DEEPEST = 6;
 
-/** The runnable without retries of its own, wherever in it they are: a copy if there are any. */
+/**
+ * The runnable without retries of its own, wherever in it they are: a copy if there are any. Throws `ConfigError` for those
+ * that somebody asked for, with `withRetry`.
+ */
 export function quiet<T extends object>(thing: T, depth = 0): T {
+  if ("maxAttemptNumber" in thing) refuseRetry();
   const changed: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(thing)) {
     const other = name === "caller" ? silent(value) : quieted(value, depth);
@@ -47,6 +52,15 @@ export function quiet<T extends object>(thing: T, depth = 0): T {
   }
   if (Object.keys(changed).length === 0) return thing;
   return Object.assign(copyOf(thing), changed);
+}
+
+/** Retries around a policy, or within it, would multiply with its own. */
+export function refuseRetry(): never {
+  throw new ConfigError(
+    "runnable",
+    "one with withRetry()",
+    "a runnable that does not retry: the policy does; leave it out",
+  );
 }
 
 /** What may hold a model: a runnable, what belongs to one, a list of them. */

@@ -2,7 +2,7 @@
 import { type Attempt, type Bound, ConfigError, retryStream } from "reprieve";
 import { boundOf, type Chain, type ChainOptions, chainOf, counted, noted, type PolicyLike } from "./chain.js";
 import { answerOf, type Item, itemsOf } from "./langchain-answers.js";
-import { isChatModel, isRunnable, nameOf, quiet, type Runnable, rooted } from "./langchain-runnables.js";
+import { isChatModel, isRunnable, nameOf, quiet, type Runnable, refuseRetry, rooted } from "./langchain-runnables.js";
 
 export type { ChainOptions, PolicyLike } from "./chain.js";
 
@@ -25,7 +25,7 @@ const DERIVING = ["bindTools", "withConfig", "withStructuredOutput"] as const;
 /**
  * A runnable of the same type whose every call runs under the policy, asking the first of the given ones, and going on to
  * the next when one is used up. The policy's targets are the runnables, in order; a policy that lists none has their
- * names. The old ones stay as they are; their own retries (`maxRetries`) are off in the new one.
+ * names. The old ones stay as they are; their own retries (`maxRetries`) are off in the new one, and `withRetry` is refused.
  *
  * A chat model stays a chat model: callbacks see one run for a call, and what `bindTools`, `withConfig` and
  * `withStructuredOutput` make of it is under the policy, too. A stream may be tried again until its first content.
@@ -98,7 +98,7 @@ function armed(given: Chain<Runnable>): Runnable {
     Object.getPrototypeOf(first),
     Object.getOwnPropertyDescriptors(quieted.get(first) as object),
   );
-  for (const [name, value] of Object.entries({ ...own, ...derived })) {
+  for (const [name, value] of Object.entries({ ...own, ...derived, withRetry: refuseRetry })) {
     Object.defineProperty(copy, name, { value, writable: true, configurable: true });
   }
   return noted(copy as Runnable);

@@ -49,7 +49,7 @@
 //!     }
 //! }
 //!
-//! let policy = Policy::from_json(r#"{"backoff": {"base": "1ms", "max": "2ms"}, "total_timeout": "5s"}"#)?;
+//! let policy = Policy::from_json(r#"{"backoff": {"base": "1ms", "max": "2ms"}, "total_timeout": "60s"}"#)?;
 //! let mut answers = [503, 429, 200].into_iter();
 //! let answer = retry(&policy, 7, |_target, _timeout| match answers.next() {
 //!     Some(200) => Ok("fine"),

@@ -7,6 +7,7 @@ import { HumanMessage } from "@langchain/core/messages";
 import { StringOutputParser } from "@langchain/core/output_parsers";
 import { ChatPromptTemplate } from "@langchain/core/prompts";
 import { RunnableLambda } from "@langchain/core/runnables";
+import { Annotation, Command, INTERRUPT, interrupt, MemorySaver, START, StateGraph } from "@langchain/langgraph";
 import { ChatOpenAI } from "@langchain/openai";
 import { createAgent, createMiddleware, tool } from "langchain";
 import { z } from "zod";
@@ -241,6 +242,23 @@ export async function suite(engine) {
       assert.equal(await read(parts, ([chunk]) => chunk.content), TEXT);
     });
 
+    test("a graph's interrupt leaves its node, whatever the policy retries", async () => {
+      let calls = 0;
+      const policy = new Policy({ ...QUICK, retryOn: ["unknown"] });
+      const ask = policy.wrap(() => {
+        calls += 1;
+        return { said: interrupt("who?") };
+      });
+      const graph = new StateGraph(Annotation.Root({ said: Annotation() }))
+        .addNode("ask", ask)
+        .addEdge(START, "ask")
+        .compile({ checkpointer: new MemorySaver() });
+      const thread = { configurable: { thread_id: "1" } };
+      const waiting = await graph.invoke({}, thread);
+      assert.deepEqual([waiting[INTERRUPT][0].value, calls], ["who?", 1]);
+      assert.deepEqual([await graph.invoke(new Command({ resume: "me" }), thread), calls], [{ said: "me" }, 2]);
+    });
+
     test("bad input says what to do", () => {
       const { models } = opened();
       assert.throws(() => resilient([]), /models: an empty list/);
@@ -253,6 +271,11 @@ export async function suite(engine) {
         /runnables\[0\]: the name openai:gpt-5.*chat model or another runnable/,
       );
       assert.throws(() => resilient({ invoke: () => 1 }), /runnables\[0\]/);
+      const [retrying] = models.map((one) => one.withRetry());
+      for (const again of [retrying, retrying.pipe(new StringOutputParser())]) {
+        assert.throws(() => resilient(again), /runnable: one with withRetry\(\) is not allowed/);
+      }
+      assert.throws(() => resilient(models).withRetry(), /runnable: one with withRetry\(\)/);
       assert.throws(() => resilient([...models, ...models, ...models], "llm"), /models: 3 of them/);
       assert.throws(() => resilient(models, { stream: { mode: "resume" } }), /stream.mode: "resume"/);
     });

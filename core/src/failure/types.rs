@@ -10,7 +10,7 @@
 //!   2.63, pydantic 2.14, jsonschema 4.26, msgspec, websockets 17, langgraph 1.2, langchain-core 1.8, litellm 1.110,
 //!   pydantic-ai 2.68 and the standard library define.
 //! - Read, in JavaScript: names and codes in openai 6.49, @anthropic-ai/sdk 1.14, undici 7.30, axios 1.21, node-fetch
-//!   3.3, got 14.6, zod 4.6, the AWS SDK 3.1175 and Node 20.
+//!   3.3, got 14.6, zod 4.6, @langchain/langgraph 1.7, the AWS SDK 3.1175 and Node 20.
 //!
 //! Not here: types whose meaning is their status or code (`openai.RateLimitError`, everything of gRPC and of botocore's
 //! `ClientError`), and `AbortError` and its like, which only the driver can tell from its own timeouts.
@@ -118,11 +118,12 @@ const TYPES: &[Row] = &[
     firm("reprieve.Shed", Kind::Shed),
     unsent("reprieve.DeadlineExceeded", Kind::Timeout),
     firm("reprieve.BadOutput", Kind::InvalidOutput),
-    // How a framework leaves a function: LangGraph to wait for a person, Celery to run the task again. No failure.
-    firm("langgraph.GraphInterrupt", Kind::Cancelled),
-    firm("langgraph.NodeInterrupt", Kind::Cancelled),
-    firm("langgraph.ParentCommand", Kind::Cancelled),
-    firm("langgraph.GraphDrained", Kind::Cancelled),
+    // How a framework leaves a function: LangGraph, in Python and JavaScript, to wait for a person, Celery to run the task
+    // again. No failure.
+    firm("GraphInterrupt", Kind::Cancelled),
+    firm("NodeInterrupt", Kind::Cancelled),
+    firm("ParentCommand", Kind::Cancelled),
+    firm("GraphDrained", Kind::Cancelled),
     firm("celery.Retry", Kind::Cancelled),
     firm("celery.Ignore", Kind::Cancelled),
     firm("celery.Reject", Kind::Cancelled),
