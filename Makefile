@@ -17,6 +17,10 @@ SCRIPTS := $(OUT)/identity/scripts.jsonl
 HASHES := $(OUT)/identity/hashes
 # Node and Chromium have their part where Node 20 or later is.
 HAVE_NODE := $(shell node -e 'process.exit(+(parseInt(process.versions.node) < 20))' 2>/dev/null && echo yes)
+# The gateway and the pages that are tested are on this machine: no proxy stands between.
+COMMA := ,
+export NO_PROXY := $(if $(NO_PROXY),$(NO_PROXY)$(COMMA))$(if $(no_proxy),$(no_proxy)$(COMMA))127.0.0.1,localhost
+export no_proxy := $(NO_PROXY)
 # LiteLLM would fetch its table of prices when it is imported.
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 BENCHES := $(wildcard $(PACKAGE)/benches/*.py)

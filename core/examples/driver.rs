@@ -177,10 +177,12 @@ fn os_code(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// A loopback port that nobody listens on.
-fn closed_port() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
-    listener.local_addr().expect("it is bound")
+/// A loopback port that nobody listens on: a client's own, which nobody else is given while it is connected.
+fn closed_port() -> io::Result<(TcpListener, TcpStream, SocketAddr)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let client = TcpStream::connect(listener.local_addr()?)?;
+    let port = client.local_addr()?;
+    Ok((listener, client, port))
 }
 
 fn throttled(retry_after_ms: u32) -> Fault {
@@ -206,15 +208,16 @@ fn timeline(title: &str, call: &Call, out: &mut dyn Write) -> io::Result<()> {
 /// Plays three calls and writes their timelines on `out`.
 pub(crate) fn demo(driver: &Driver, out: &mut dyn Write) -> io::Result<()> {
     let policy = Policy::from_json(
-        r#"{"total_timeout": "10s", "backoff": {"base": "20ms", "max": "200ms"}, "breaker": {}, "cooldown": {},
+        r#"{"total_timeout": "2m", "backoff": {"base": "20ms", "max": "200ms"}, "breaker": {}, "cooldown": {},
             "targets": [{"id": "primary"}, {"id": "backup"}]}"#,
     )
     .expect("a valid policy");
     let never = AtomicBool::new(false);
 
+    let (_listener, _client, closed) = closed_port()?;
     let mut call = new_call(&policy, "demo");
     let answer = driver.drive(&mut call, &never, evidence, |attempt| match attempt.number {
-        1 => TcpStream::connect_timeout(&closed_port(), attempt.timeout).map(drop).map_err(Fault::Io),
+        1 => TcpStream::connect_timeout(&closed, attempt.timeout).map(drop).map_err(Fault::Io),
         2 => Err(throttled(60)),
         _ => Ok(()),
     });
@@ -237,10 +240,10 @@ pub(crate) fn demo(driver: &Driver, out: &mut dyn Write) -> io::Result<()> {
                 thread::sleep(Duration::from_millis(50));
                 cancel.store(true, Ordering::Relaxed);
             });
-            Err::<(), _>(throttled(5_000))
+            Err::<(), _>(throttled(50_000))
         })
     });
-    timeline("asked to wait 5 s, cancelled after 50 ms:", &call, out)?;
+    timeline("asked to wait 50 s, cancelled after 50 ms:", &call, out)?;
     assert_eq!(answer.unwrap_err().stop.reason.name(), "cancelled");
     Ok(())
 }

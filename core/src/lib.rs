@@ -49,7 +49,7 @@
 //!     }
 //! }
 //!
-//! let policy = Policy::from_json(r#"{"backoff": {"base": "1ms", "max": "2ms"}, "total_timeout": "5s"}"#)?;
+//! let policy = Policy::from_json(r#"{"backoff": {"base": "1ms", "max": "2ms"}, "total_timeout": "60s"}"#)?;
 //! let mut answers = [503, 429, 200].into_iter();
 //! let answer = retry(&policy, 7, |_target, _timeout| match answers.next() {
 //!     Some(200) => Ok("fine"),
@@ -88,7 +88,7 @@
 //!
 //! # Map
 //!
-//! - [`policy`]: fields, presets, JSON and its validation.
+//! - [`policy`]: fields, presets, JSON and its validation. [`json`]: the one tree that all JSON is read into.
 //! - [`Call`]: the state machine of one call; [`Call::snapshot`] writes it down to go on elsewhere.
 //! - [`action`]: an [`Outcome`] in, a [`Step`] out, each with its reason.
 //! - [`backoff`] and [`jitter`]: how long a wait is, and the frozen generator behind it.

@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use reprieve::json::Json;
 use serde_json::{Map, Value};
 
+use crate::config;
+
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -69,7 +71,7 @@ fn same(ours: &Json, theirs: &Value) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8 * config().cases, ..config() })]
 
     #[test]
     fn what_is_read_is_what_is_written(text in texts()) {

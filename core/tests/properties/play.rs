@@ -55,7 +55,7 @@ impl<'a> Play<'a> {
     pub fn go_on(&mut self, mut step: Step, script: &[Event], mut at_wait: impl FnMut(&Self, &Action)) {
         loop {
             let action = self.follow(step);
-            let event = &script[self.turn];
+            let event = &script[self.turn % script.len()];
             step = match action {
                 Action::Attempt { number, .. } => self.attempt(number, event),
                 Action::Retry { after, .. } | Action::Fallback { after, .. } => {

@@ -84,7 +84,7 @@ pub fn guarded_policy() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// What happens to a call, one event for each attempt; more than any policy here allows.
+/// What happens to a call, one event for each attempt and wait. A call that goes on for longer starts it over.
 pub fn script() -> impl Strategy<Value = Vec<Event>> {
     vec(event(), 30)
 }
