@@ -150,7 +150,7 @@ class BackoffFields(TypedDict, total=False):
 
 
 class JitterFields(TypedDict, total=False):
-    """How the wait is spread: `kind` (`lower_bounded`, which keeps 1 - `ratio` of it) and `ratio` (0.5, from 0 to 1)."""
+    """How the wait is spread: `kind` (`lower_bounded`, which keeps 1 - `ratio` of it), `ratio` (0.5, from 0 to 1)."""
 
     kind: Literal["none", "full", "lower_bounded", "proportional", "additive"]
     ratio: float
@@ -265,8 +265,8 @@ class _Delayed(TypedDict):
 
 
 class HedgeFields(_Delayed, total=False):
-    """When a slow attempt is joined by another, by at most `max` (1): `after` this time without answer or first item. For
-    coroutines and their streams under asyncio; plain functions and trio go on without, the HTTP layers refuse it."""
+    """When a slow attempt is joined by another, by at most `max` (1): `after` this time without answer or first item.
+    For coroutines and their streams under asyncio; plain functions and trio go on without, HTTP layers refuse it."""
 
     max: int
 
