@@ -115,6 +115,33 @@ function classOf(response: Response): typeof Response {
   return found;
 }
 
+/**
+ * The stream, which also takes a reader that brings a buffer of its own, as a body from the network does. A stream of bytes
+ * takes its time over each part: one is made for who asks.
+ */
+export function forBuffers(stream: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  const getReader = (how?: { mode?: "byob" }): unknown => {
+    const reader = ReadableStream.prototype.getReader.call(stream) as ReadableStreamDefaultReader<Uint8Array>;
+    return how?.mode === "byob" ? new ReadableStream(bytesFrom(reader), { highWaterMark: 0 }).getReader(how) : reader;
+  };
+  return Object.defineProperty(stream, "getReader", { value: getReader, configurable: true });
+}
+
+function bytesFrom(reader: ReadableStreamDefaultReader<Uint8Array>): UnderlyingByteSource {
+  return {
+    type: "bytes",
+    async pull(controller) {
+      let part = await reader.read();
+      while (part.value?.byteLength === 0) part = await reader.read();
+      // Copied, because what goes into a stream of bytes can be read nowhere else any more.
+      if (!part.done) return controller.enqueue(new Uint8Array(part.value));
+      controller.close();
+      controller.byobRequest?.respond(0);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  };
+}
+
 /** The parts of a body. Once the signal aborts nothing of it is waited for, nor read. */
 async function* partsOf(body: unknown, signal: AbortSignal | undefined): AsyncGenerator<unknown> {
   const source = sourceOf<unknown>(body);

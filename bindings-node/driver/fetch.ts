@@ -1,6 +1,6 @@
 /** `wrapFetch`: a `fetch` whose requests are tried again. */
 import { type Attempt, attemptAround, attemptOf } from "./attempt.js";
-import { alike, drop, isOnce, kept, MOST_KEPT, textOf, withBody } from "./body.js";
+import { alike, drop, forBuffers, isOnce, kept, MOST_KEPT, textOf, withBody } from "./body.js";
 import { ConfigError } from "./errors.js";
 import { Events } from "./events.js";
 import { StreamError } from "./frames.js";
@@ -8,7 +8,7 @@ import { Bound } from "./policy.js";
 import type { StreamAttempt } from "./pull.js";
 import { get } from "./reading.js";
 import { boundOf } from "./retry.js";
-import { modeOf, streamOf } from "./stream.js";
+import { modeOf, type RetryStream, streamOf } from "./stream.js";
 import { attach, type Trace, traceOf } from "./trace.js";
 import type { CallOptions, PolicyFields, PresetName } from "./types.js";
 
@@ -136,23 +136,7 @@ class Exchange {
     } catch (error) {
       return this._givenUp(error, outer);
     }
-    const response = this._answered as Response;
-    // A browser's own readers of a body throw an error of theirs.
-    const made: Response = response.body
-      ? withBody(
-          response,
-          stream._readable((error) => keep(made, traceOf(error))),
-        )
-      : alike(response, response);
-    if (stream.trace) keep(made, stream.trace);
-    // The call must not hold what ends it by being let go of.
-    const weak = new WeakRef(made);
-    const { headers } = made;
-    stream._feed._onTrace = (trace) => {
-      attach(headers, trace);
-      keep(weak.deref(), trace);
-    };
-    return made;
+    return delivered(this._answered as Response, stream);
   }
 
   private async _attempt(attempt: StreamAttempt<Uint8Array>): Promise<Response> {
@@ -172,6 +156,7 @@ class Exchange {
     }
     const response = await this._send(input, init);
     if (attempt._over) return response;
+    refuseOther(response);
     if (response.status >= 400) {
       const error = new StatusError(response, await textOf(response, Math.min(PATIENCE_MS, attempt.timeLeft / 2)));
       if (!attempt._over) this._failed = response;
@@ -227,6 +212,38 @@ class Exchange {
 /** Keeps a trace for a response and for its headers, which clients' errors and copies of the response have as well. */
 function keep(response: Response | undefined, trace: Trace | undefined): void {
   for (const part of [response, response?.headers]) if (trace) attach(part, trace);
+}
+
+/**
+ * The response as the caller gets it, whose body comes from the call. The call must not hold it, as it ends by its being let
+ * go of: so this is a function of its own, and so is the next one, because all that is made in one holds what any of it needs.
+ */
+function delivered(response: Response, stream: RetryStream<Uint8Array>): Response {
+  // A browser's own readers of a body throw an error of theirs.
+  const made: Response = response.body
+    ? withBody(response, forBuffers(stream._readable((error) => keep(made, traceOf(error)))))
+    : alike(response, response);
+  if (stream.trace) keep(made, stream.trace);
+  stream._feed._onTrace = keeperOf(made);
+  return made;
+}
+
+/** Keeps the trace for a response, once there is one. */
+function keeperOf(response: Response): (trace: Trace) => void {
+  const weak = new WeakRef(response);
+  const { headers } = response;
+  return (trace) => {
+    attach(headers, trace);
+    keep(weak.deref(), trace);
+  };
+}
+
+/** Of clients that look like `fetch` some answer otherwise. */
+function refuseOther(response: unknown): void {
+  const body = get(response, "body");
+  if (typeof get(get(response, "headers"), "get") === "function" && (body == null || get(body, "getReader"))) return;
+  const allowed = "a fetch that answers a Response, whose body is a ReadableStream: the platform's, or undici's";
+  throw new ConfigError("fetch", `one that answers ${get(get(response, "constructor"), "name") ?? response}`, allowed);
 }
 
 /** A response takes nothing back, has one address, and one answer. */

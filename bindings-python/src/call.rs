@@ -183,7 +183,7 @@ impl Call {
         self.call.time_left().as_nanos()
     }
 
-    /// The ids as JSON.
+    /// Its trace id; empty where it was given none.
     #[getter]
     fn trace_id(&self) -> &str {
         self.call.ids().map_or("", |ids| ids.trace_id.as_str())

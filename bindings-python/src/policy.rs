@@ -84,8 +84,7 @@ impl Policy {
     /// The policy needs guards: a breaker, a retry budget, a cooldown or shedding is set.
     #[getter]
     fn guarded(&self) -> bool {
-        let p = &self.0;
-        p.breaker.is_some() || p.retry_budget.is_some() || p.cooldown.is_some() || p.shed.is_some()
+        self.0.guarded()
     }
 
     /// Slow attempts are joined by others.
@@ -120,13 +119,7 @@ impl Policy {
     /// How long the first attempt may take, in nanoseconds.
     #[getter]
     fn first_timeout_ns(&self) -> u64 {
-        first_timeout(&self.0).as_nanos()
-    }
-
-    /// How long a call may take, in nanoseconds.
-    #[getter]
-    fn total_timeout_ns(&self) -> u64 {
-        self.0.total_timeout.as_nanos()
+        self.0.first_timeout().as_nanos()
     }
 
     /// The wait after attempt `attempt`, the `n`th on its target, when any wait fits, in nanoseconds. `previous_ns` is
@@ -164,12 +157,6 @@ impl Policy {
         let ns = |timeout: Option<Span>| timeout.map(Span::as_nanos);
         (stream.mode.name(), ns(first), ns(idle), ns(silence))
     }
-}
-
-/// How long a call's first attempt may take.
-fn first_timeout(policy: &reprieve::Policy) -> Span {
-    let own = policy.targets[0].attempt_timeout.or(policy.attempt_timeout);
-    own.unwrap_or(Span::MAX).min(policy.total_timeout)
 }
 
 pub fn config_error(py: Python<'_>, e: &ConfigError) -> PyErr {

@@ -151,5 +151,11 @@ def test_wrapping_twice_is_refused(drill: Drill) -> None:
         ResilientModel([], at_once(stream={"mode": "resume"}))
 
 
+def test_the_name_of_a_fallback_is_no_list_of_them() -> None:
+    model: Any = "gpt-5-mini"
+    with pytest.raises(ValueError, match="fallbacks: 'gpt-5-mini' is not allowed; it takes a list of them"):
+        ResilientProvider("single", fallbacks=model)
+
+
 def test_a_provider_of_its_own_is_the_default() -> None:
     assert isinstance(ResilientProvider("single").provider, agents.MultiProvider)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from scripted import Scripted, classify, raised_for, retry_if
-from vectors import Case, Differs, Hands, Tally, cases, check, hands, ns, policy_of
+from vectors import Case, Differs, Hands, Tally, built_as_expected, cases, check, hands, ns, policy_of
 
 import reprieve
 from reprieve import ConfigError, Policy
@@ -115,16 +115,7 @@ def _raises(error: Exception) -> None:
 
 def policy(case: Case) -> None:
     """The fields as keywords."""
-    try:
-        built = Policy(**case["policy"]).replace(**case.get("replace", {}))
-    except ConfigError as error:
-        if "error" not in case["expect"]:
-            raise
-        check(case["expect"]["error"], {"field": error.field, "value": error.value, "allowed": error.allowed})
-    else:
-        if "valid" not in case["expect"]:
-            raise Differs(f"accepted: {built.to_json()}")
-        check(case["expect"]["valid"], json.loads(built.to_json()))
+    built_as_expected(case, lambda case: Policy(**case["policy"]).replace(**case.get("replace", {})))
 
 
 def not_policy(case: Case) -> str | None:

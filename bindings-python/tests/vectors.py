@@ -15,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
-from reprieve import Action, Call, Guards, MisuseError, Policy, Run, _clock
+from reprieve import Action, Call, ConfigError, Guards, MisuseError, Policy, Run, _clock
 from reprieve.testing import VirtualClock
 
 Case = dict[str, Any]
@@ -106,6 +106,21 @@ def check(expect: Any, seen: Any) -> None:
     duration `x` is text, compared with the nanoseconds in `x_ns`."""
     if not _matches(expect, seen):
         raise Differs(f"expected {json.dumps(expect)}\n    saw      {json.dumps(seen)}")
+
+
+def built_as_expected(case: Case, build: Callable[[Case], Policy]) -> Policy | None:
+    """The policy that a case expects, or nothing where it expects the refusal that came."""
+    try:
+        built = build(case)
+    except ConfigError as error:
+        if "error" not in case["expect"]:
+            raise
+        check(case["expect"]["error"], {"field": error.field, "value": error.value, "allowed": error.allowed})
+        return None
+    if "valid" not in case["expect"]:
+        raise Differs(f"accepted: {built.to_json()}")
+    check(case["expect"]["valid"], json.loads(built.to_json()))
+    return built
 
 
 def _matches(expect: Any, seen: Any) -> bool:

@@ -6,7 +6,10 @@ use std::hint::black_box;
 use reprieve::failure::classify;
 use reprieve::guard::{self, Guards, Run, RunConfig};
 use reprieve::policy::Input;
+use reprieve::stream::{finishes, item};
 use reprieve::trace::mask::{Masks, mask};
+use reprieve::trace::timeline;
+use reprieve::wire::{self, Machine, Peers};
 use reprieve::{Action, Call, Evidence, Kind, Outcome, Policy, Restore, Span, Step};
 
 /// What the core answers to some bytes. They are hidden from the optimiser, so that nothing is worked out beforehand.
@@ -22,7 +25,10 @@ fn exercise(bytes: &[u8]) -> usize {
         Policy::preset(&text).map_or_else(|e| e.to_string(), |policy| policy.to_json()),
         skill(&text),
         Evidence::from_json(&text).map_or_else(|e| e.to_string(), |e| classify(&e, &[]).to_json()),
+        if finishes(&text) { item(&text).name().to_owned() } else { String::new() },
         call(&text).join("\n"),
+        timeline(&text, call(&text)),
+        machine(&text).unwrap_or_else(|e| e.to_json()),
         Call::restore(&text, Span::ZERO, 0, Restore::default())
             .map_or_else(|e| e.to_string(), |(c, _)| c.lines().join("")),
     ];
@@ -33,6 +39,16 @@ fn exercise(bytes: &[u8]) -> usize {
 fn skill(text: &str) -> String {
     let manifests = Input::parse(text).unwrap_or(Input::Null);
     Policy::for_skill(text, &manifests, None).map_or_else(|e| e.to_string(), |policy| policy.to_json())
+}
+
+/// A call as the bindings that speak JSON make it, with attempts beside each other.
+fn machine(text: &str) -> Result<String, wire::Refused> {
+    let policy = wire::policy(r#"{"hedge": {"after": 1}}"#, None)?;
+    let mut call = Machine::new(&policy, "7", "{}", &Peers::default())?;
+    call.begin(0.0, Peers::default())?;
+    call.hedge(1e6, Peers::default())?;
+    call.first_item(2e6, 2, Peers::default())?;
+    call.on_outcome(3e6, 2, text, Peers::default())
 }
 
 /// A guarded call of two targets in a run, to its end, by way of a snapshot.

@@ -88,7 +88,7 @@
 //!
 //! # Map
 //!
-//! - [`policy`]: fields, presets, JSON and its validation.
+//! - [`policy`]: fields, presets, JSON and its validation. [`json`]: the one tree that all JSON is read into.
 //! - [`Call`]: the state machine of one call; [`Call::snapshot`] writes it down to go on elsewhere.
 //! - [`action`]: an [`Outcome`] in, a [`Step`] out, each with its reason.
 //! - [`backoff`] and [`jitter`]: how long a wait is, and the frozen generator behind it.

@@ -141,7 +141,7 @@ impl Span {
         Span(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
-    /// A binding's number in units of `unit`: `number * unit`, ties to even (DESIGN: f64 x unit).
+    /// A binding's number in units of `unit`: their product as floats, rounded to whole nanoseconds, ties to even.
     ///
     /// # Errors
     /// NaN, infinite, negative, or longer than 90 days.

@@ -206,6 +206,28 @@ export const REQUESTS = {
     same([(await early.json()).choices[0].message.content, await count()], [TEXT, 3]);
   },
 
+  async "a reader with a buffer of its own gets the body into it"(place) {
+    for (const [marker, more] of [
+      ["503,ok", ""],
+      ["ok", "&stream=true"],
+    ]) {
+      const url = `${place.url}/any?q=%23[${marker}]${more}`;
+      const response = await wrapped(place)(url, drilled(drill(place).id));
+      const reader = response.body.getReader({ mode: "byob" });
+      const decoder = new TextDecoder();
+      let text = "";
+      let buffer = new Uint8Array(50);
+      for (;;) {
+        const { done, value } = await reader.read(buffer);
+        if (done) break;
+        text += decoder.decode(value, { stream: true });
+        buffer = new Uint8Array(value.buffer);
+      }
+      matches(text, marker === "ok" ? /\[DONE\]\s*$/ : /^\{.*\}\s*$/s);
+      equal(place.reprieve.traceOf(response).ended.outcome, "success");
+    }
+  },
+
   async "who has read the last event has read all"(place) {
     const lines = [];
     const send = wrapped(place, { sink: (line) => lines.push(JSON.parse(line)) });
@@ -263,6 +285,11 @@ export const REQUESTS = {
       [() => wrapFetch(fetch, "interactiv"), /^preset: "interactiv" .*interactive, batch/],
       [() => wrapFetch(fetch, 3), /^policy: 3 .*Policy.preset\(name\), or fields/],
     ];
+    const another = async () => ({ statusCode: 200, headers: {}, body: [] });
+    refused.push([
+      () => wrapFetch(another, QUICK)("http://server"),
+      /^fetch: one that answers Object .*answers a Response/,
+    ]);
     for (const [what, says] of refused) matches((await thrown(what))?.message ?? "nothing was refused", says);
   },
 };

@@ -1,4 +1,4 @@
-"""Writes 20-backoff.json and 21-jitter.json: waits computed from DESIGN §4 and §5 alone, in whole numbers.
+"""Writes 20-backoff.json and 21-jitter.json: waits computed from the rules alone, in whole numbers.
 
 An independent second implementation: it shares no code with the core, and it is the only place where the expected
 waits come from. Run `python3 derive.py` in this folder; `python3 derive.py --check` fails if a file would change.

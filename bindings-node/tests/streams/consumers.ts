@@ -1,7 +1,7 @@
 /** Who takes the items: one by one, once, and leaving when they like. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { MisuseError, retryStream } from "../../driver/index.js";
+import { MisuseError, retryStream, wrapFetch } from "../../driver/index.js";
 import { QUICK, turn } from "../setup.js";
 import { all, gc, HANG, Played } from "./sources.js";
 
@@ -110,6 +110,27 @@ export function consumers(): void {
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
       assert.equal(source.closed, 1);
+    });
+
+    test("so is a response, with its connection", async () => {
+      let left = 0;
+      const body = (): ReadableStream<Uint8Array> =>
+        new ReadableStream(
+          {
+            pull: (controller) => controller.enqueue(new Uint8Array(1)),
+            cancel: () => {
+              left += 1;
+            },
+          },
+          { highWaterMark: 0 },
+        );
+      const send = wrapFetch(async () => new Response(body()), QUICK);
+      assert.equal((await send()).status, 200);
+      for (let i = 0; i < 1000 && left === 0; i++) {
+        gc();
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+      assert.equal(left, 1);
     });
   });
 }

@@ -9,6 +9,9 @@ import time
 
 from . import _native
 
+#: How often what cannot call back, such as an event, is looked at: every 10 ms, in seconds.
+LOOK = 0.01
+
 
 class Clock:
     """Real time."""

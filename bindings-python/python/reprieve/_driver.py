@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _aio
 from ._aio import Answered
-from ._clock import clock
+from ._clock import LOOK, clock
 from ._request import Broken
 from ._session import Session
 from ._starting import Started
@@ -111,10 +111,10 @@ def wait(session: Session, seconds: float) -> None:
                 woken.wait(seconds)
         elif session.run is None and not session.handled and isinstance(cancel, threading.Event):
             cancel.wait(seconds)
-        else:  # several things to wait for at once: look at the event every 10 ms
+        else:  # several things to wait for at once
             ends = clock().now() + int(seconds * 1e9)
             while not session.cancelled() and (left := ends - clock().now()) > 0:
-                if woken.wait(min(0.01, left / 1e9)):
+                if woken.wait(min(LOOK, left / 1e9)):
                     break
     finally:
         session.wakers.discard(woken.set)

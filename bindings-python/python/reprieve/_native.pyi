@@ -61,7 +61,7 @@ def parse_duration(value: object, unit_ns: int = 1_000_000_000) -> int:
     """A duration's nanoseconds: text with a unit, or a number of `unit_ns`. Raises `ConfigError`."""
 
 def set_fast(on: bool) -> None:
-    """Whether calls may take the happy path. Off under a virtual clock and under greenlets."""
+    """Whether calls may take the happy path. Off under a virtual clock."""
 
 def fast_now() -> int:
     """The time, or zero where the happy path may not be taken: it is off, or inside of a plain function's attempt."""
@@ -122,10 +122,6 @@ class Policy:
     @property
     def first_timeout_ns(self) -> int:
         """How long the first attempt may take."""
-
-    @property
-    def total_timeout_ns(self) -> int:
-        """How long a call may take."""
 
     def delay_ns(
         self,
@@ -368,7 +364,7 @@ class Call:
 
     @property
     def state(self) -> str:
-        """`ready`, `asking`, `in_flight`, `waiting` or `ended`."""
+        """`ready`, `in_flight`, `waiting` or `ended`."""
 
     @property
     def attempts(self) -> int:

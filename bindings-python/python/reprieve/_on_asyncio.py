@@ -14,15 +14,12 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from . import _native
+from ._clock import LOOK
 
 if TYPE_CHECKING:
     from ._current import Attempt
     from ._session import Session
     from ._stream_session import StreamAttempt
-
-#: How often an event that cannot call back is looked at, in seconds.
-LOOK = 0.01
-
 
 running_loop = events._get_running_loop
 #: The task of a running loop. Before Python 3.12 `asyncio.current_task` is a slow way to look into this table.

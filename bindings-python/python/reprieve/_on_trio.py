@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from . import _native
+from ._clock import LOOK
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from ._current import Attempt
     from ._session import Session
     from ._stream_session import StreamAttempt
-
-#: How often an event that cannot call back is looked at, in seconds.
-LOOK = 0.01
 
 
 def in_task() -> bool:

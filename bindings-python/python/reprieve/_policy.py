@@ -242,9 +242,10 @@ class Bound:
 class Policy(Bound):
     """Validated, immutable configuration: how often, how long and after what a call is tried again.
 
-    Fields are those of the JSON form. A duration is a number of seconds, a `timedelta`, or text with a unit
-    (`"300ms"`). An empty policy makes 3 attempts within 10 minutes, waits 250 to 500 ms and then twice that, honours
-    a retry-after of up to 60 s, and retries every retriable kind.
+    Fields are those of the JSON form: `reprieve.types.PolicyFields` has them all, with their defaults. A duration is a
+    number of seconds, a `timedelta`, or text with a unit (`"300ms"`). An empty policy makes 3 attempts within 10
+    minutes, waits 250 to 500 ms and then twice that, honours a retry-after of up to 60 s, and retries every retriable
+    kind.
 
     Raises `ConfigError`, a `ValueError` that names the field, the value and what is allowed.
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import _on_asyncio
-from ._clock import clock
+from ._clock import LOOK, clock
 from ._current import CURRENT
 from ._request import Broken
 
@@ -186,4 +186,4 @@ def _left(due: int | None) -> float | None:
         return None
     # Rounded up: what is too early would only have to look again.
     left = max(0.0, (due - clock().now()) / 1e9) + 1e-6
-    return min(left, _on_asyncio.LOOK) if clock().virtual else left
+    return min(left, LOOK) if clock().virtual else left

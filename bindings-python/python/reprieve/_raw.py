@@ -120,7 +120,7 @@ class Call:
 
     @property
     def state(self) -> str:
-        """`ready`, `asking`, `in_flight`, `waiting` or `ended`."""
+        """`ready`, `in_flight`, `waiting` or `ended`."""
         return self._native.state
 
     @property

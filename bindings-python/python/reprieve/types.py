@@ -30,6 +30,7 @@ __all__ = [
     "Duration",
     "Event",
     "EvidenceFields",
+    "HedgeFields",
     "JitterFields",
     "Kind",
     "KindFields",
@@ -134,7 +135,12 @@ PresetName = Literal[
 
 
 class BackoffFields(TypedDict, total=False):
-    """How the wait grows from attempt to attempt."""
+    """How the wait grows from attempt to attempt.
+
+    - `kind` (`exponential`, or `schedule` where there are `delays`): the curve.
+    - `base` (500 ms), `max` (20 s; of `constant` and `schedule` their own longest): the first wait, and the longest.
+    - `factor` (2) of `exponential`; `delays` of `schedule`, of which the last one repeats.
+    """
 
     kind: Literal["constant", "linear", "exponential", "decorrelated", "schedule"]
     base: Duration
@@ -144,14 +150,15 @@ class BackoffFields(TypedDict, total=False):
 
 
 class JitterFields(TypedDict, total=False):
-    """How the wait is spread."""
+    """How the wait is spread: `kind` (`lower_bounded`, which keeps 1 - `ratio` of it), `ratio` (0.5, from 0 to 1)."""
 
     kind: Literal["none", "full", "lower_bounded", "proportional", "additive"]
     ratio: float
 
 
 class RetryAfterFields(TypedDict, total=False):
-    """How a server's own wish is honoured: the longest that is waited for, and the share added at random."""
+    """How a server's own wish is honoured: `max` (60 s) is the longest that is waited for, `spread` (0.1, from 0 to 1)
+    the share of it that is added at random."""
 
     max: Duration
     spread: float
@@ -187,7 +194,12 @@ class _Identified(TypedDict):
 
 
 class TargetFields(_Identified, total=False):
-    """What attempts are aimed at. `account` and `upstream` name what it shares with other targets."""
+    """What attempts are aimed at.
+
+    - `id`: its name, unique in the policy.
+    - `account`, `upstream` (the id): whose limits, quota, bill and credentials it uses; which service it reaches.
+    - `max_attempts`, `attempt_timeout` (the policy's): its own.
+    """
 
     account: str | None
     upstream: str | None
@@ -196,8 +208,14 @@ class TargetFields(_Identified, total=False):
 
 
 class BreakerFields(TypedDict, total=False):
-    """When a circuit breaker opens, and for how long. `consecutive_failures`, or `ratio` with `window` and
-    `min_calls`."""
+    """When a circuit breaker opens, and for how long.
+
+    - `consecutive_failures` (5): failed calls in a row that open it. Or `ratio`, the share of failed calls that does,
+      above 0 and up to 1, over `window` (10 s) once there are `min_calls` (20) in it.
+    - `open_for` (30 s): how long it stays open the first time; each failed probe doubles that, up to `open_for_max`
+      (5 min).
+    - `probe_lease` (60 s): how long a probe may take before another may probe.
+    """
 
     consecutive_failures: int
     window: Duration
@@ -209,8 +227,12 @@ class BreakerFields(TypedDict, total=False):
 
 
 class RetryBudgetFields(TypedDict, total=False):
-    """How many retries a target may have: a bucket (`capacity` and costs), or a `ratio` with `min_per_second` and
-    `window`."""
+    """How many retries a target may have.
+
+    - A bucket, as in AWS's standard mode: `capacity` (500) tokens; a retry costs `retry_cost` (14), one after
+      `rate_limit` or `overloaded` `throttle_cost` (5); a success at the first try adds `refund` (1).
+    - Or a share of the requests: `ratio` (0.2) of those in `window` (10 s), and `min_per_second` (10) in any case.
+    """
 
     capacity: int
     retry_cost: int
@@ -222,14 +244,16 @@ class RetryBudgetFields(TypedDict, total=False):
 
 
 class CooldownFields(TypedDict, total=False):
-    """How long one call's throttling holds back the others, and how long an account is benched."""
+    """How one call's throttling holds back the others: `max` (5 min) is the longest; `bench` (5 min) is for an account
+    whose money, quota or credentials are out, where no retry-after says."""
 
     max: Duration
     bench: Duration
 
 
 class ShedFields(TypedDict, total=False):
-    """The load above which calls below a priority are refused."""
+    """The load above which calls are refused whose `priority` is below `below_priority` (5): a reported `queue_depth`,
+    or `cost_ratio`, the share of what may be spent."""
 
     queue_depth: int | None
     cost_ratio: float | None
@@ -241,8 +265,8 @@ class _Delayed(TypedDict):
 
 
 class HedgeFields(_Delayed, total=False):
-    """When a slow attempt is joined by another beside it, and by how many (1). For coroutines and their streams under
-    asyncio, each attempt in a task of its own; plain functions and trio go on without, the HTTP layers refuse it."""
+    """When a slow attempt is joined by another, by at most `max` (1): `after` this time without answer or first item.
+    For coroutines and their streams under asyncio; plain functions and trio go on without, HTTP layers refuse it."""
 
     max: int
 
@@ -260,7 +284,22 @@ class StreamFields(TypedDict, total=False):
 
 
 class PolicyFields(TypedDict, total=False):
-    """Everything a policy takes. What is left out stays as it is in the empty policy, or in the one replaced."""
+    """Everything a policy takes. What is left out stays as it is in the empty policy, or in the one replaced.
+
+    - `max_attempts` (3): attempts on each target, the first one included. `max_attempts_total` (no bound): over all.
+    - `connect_timeout` (the client's own), `attempt_timeout` (the time left): your client has `current_attempt()`'s.
+    - `total_timeout` (10 min): the call, with all attempts and waits; of a stream, until its first content.
+    - `min_attempt_time` (0): with less time left no attempt is started. `max_total_wait` (no bound): all its waits.
+    - `backoff`, `jitter`, `retry_after`: how long is waited between attempts.
+    - `retry_on` (every retriable kind): what is tried again on the same target. `fallback_on` (`quota_exhausted`,
+      `billing`, `not_found`): what goes to the next target at once.
+    - `kinds`: what differs for one kind. `rules`: your own rules of classification; the first that holds.
+    - `side_effects` (`idempotent`): with `unsafe`, what may have been executed is never repeated.
+    - `nested` (`bounded`): what an inner call has retried is not retried again; `independent`: it is; `refuse` raises.
+    - `requires_human_fallback` (false): what failed everywhere goes to a person. `priority` (5): lower is shed first.
+    - `targets` (one, `primary`): what attempts are aimed at, in order.
+    - `breaker`, `retry_budget`, `cooldown`, `shed`, `hedge` (none), `stream`: as their own fields say.
+    """
 
     max_attempts: int
     connect_timeout: Duration | None

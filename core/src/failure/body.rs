@@ -9,7 +9,7 @@ use super::{Body, Evidence, provider, sse};
 use crate::json::Json;
 use crate::text::after_last;
 
-/// Longer bodies are not parsed (DESIGN §4): 1 MiB.
+/// Longer bodies are not parsed, in any binding: 1 MiB, far above any provider's error.
 pub(super) const LONGEST_BODY: usize = 1 << 20;
 /// A plain text longer than this is more than a message: 1 KiB.
 pub(super) const LONGEST_PLAIN: usize = 1 << 10;

@@ -17,7 +17,8 @@ use super::{DecidedBy, Evidence, Failure, Kind, KindSet, Rule};
 use super::{answer, error_type, phrases, provider, retry_after, rules};
 use crate::Span;
 
-/// A rate limit that asks for a longer wait than this is a quota (DESIGN §6).
+/// A rate limit that asks for a longer wait than this is a quota: windows of rate limits are minutes, those of quotas are
+/// hours and days.
 const LONGEST_RATE_LIMIT: Span = Span::from_secs(3600);
 
 /// Classifies one failure. The same evidence and rules give the same failure everywhere; no input panics.

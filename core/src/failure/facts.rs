@@ -7,7 +7,7 @@ use super::body::{Document, ErrorBody};
 use crate::json::Json;
 use crate::text::{after_last, said};
 
-/// Messages are cut here (DESIGN §4): 8 KiB, at a character's boundary.
+/// Messages are cut here, in every binding alike: 8 KiB, at a character's boundary.
 const LONGEST_MESSAGE: usize = 8 << 10;
 
 /// A longer text is no code.

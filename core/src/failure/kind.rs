@@ -158,6 +158,9 @@ impl fmt::Display for Kind {
     }
 }
 
+// A set has a bit for each kind, and the packed tables of words have five bits for one.
+const _: () = assert!(Kind::COUNT <= 32);
+
 /// A set of kinds, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindSet(u32);

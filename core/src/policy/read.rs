@@ -14,8 +14,8 @@ use crate::text::said;
 
 /// More attempts than this on one target is no retrying any more.
 const MOST_ATTEMPTS: u32 = 10_000;
-/// Targets are counted in the bits of a word.
-pub(super) const MOST_TARGETS: usize = 32;
+/// A call remembers in the bits of a word which of its targets have failed.
+const MOST_TARGETS: usize = 32;
 
 const FIELDS: &[&str] = &[
     "max_attempts",

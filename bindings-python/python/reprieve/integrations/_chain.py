@@ -67,6 +67,14 @@ def of_target(bound: Bound, models: Sequence[T]) -> T:
     return models[bound.policy.targets.index(attempt.target)]
 
 
+def listed(fallbacks: Sequence[T]) -> list[T]:
+    """The fallbacks, which are several: the letters of a name are no models."""
+    if isinstance(fallbacks, str) or not isinstance(cast("object", fallbacks), Sequence):
+        shown = repr(fallbacks) if isinstance(fallbacks, str) else f"a {type(fallbacks).__name__}"
+        raise ConfigError("fallbacks", shown, "a list of them, also of a single one")
+    return list(fallbacks)
+
+
 def refuse_retries(name: str, value: object, where: str) -> None:
     """One retry engine is enough: retries beside ours multiply."""
     if value:

@@ -59,8 +59,8 @@ def install(app: Starlette, statuses: Mapping[StopReason, int] | None = None) ->
     A response begins with its first bytes, so that a stream which stops before them is answered for as well. What stops
     later, and what no call has raised, goes on as before. Exception handlers of the application come first, but for one
     of `Exception` itself, which Starlette asks last. A mounted application answers for its own errors: install it
-    there, too. Functions that are middleware (`@app.middleware("http")`) come after it: inside of them Starlette begins a
-    response before its stream has said anything.
+    there, too. Functions that are middleware (`@app.middleware("http")`) come after it: inside of them Starlette begins
+    a response before its stream has said anything.
 
     Raises `ConfigError` for an unknown reason or a status below 400.
     """

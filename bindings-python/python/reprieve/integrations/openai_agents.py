@@ -25,7 +25,7 @@ from agents.retry import ModelRetryAdvice, ModelRetryAdviceRequest
 
 from .. import _aio
 from .._errors import ConfigError
-from ._chain import Rules, chain, of_target, off, refuse_redelivery, refuse_retries
+from ._chain import Rules, chain, listed, of_target, off, refuse_redelivery, refuse_retries
 
 __all__ = ["ResilientModel", "ResilientProvider"]
 
@@ -97,9 +97,9 @@ class ResilientProvider(ModelProvider):
         provider: ModelProvider | None = None,
         fallbacks: Sequence[str | Model] = (),
     ) -> None:
-        self.policy = chain(policy, 1 + len(fallbacks), OFF)
+        self.fallbacks = listed(fallbacks)
+        self.policy = chain(policy, 1 + len(self.fallbacks), OFF)
         self.provider = MultiProvider() if provider is None else provider
-        self.fallbacks = list(fallbacks)
 
     def get_model(self, model_name: str | None) -> Model:
         found = (each if isinstance(each, Model) else self.provider.get_model(each) for each in self.fallbacks)
