@@ -195,7 +195,43 @@ fn shifted(mut number: f64, exponent: i32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::shown;
+    use super::{Json, shown};
+
+    /// The decimal digits of `5^power`.
+    fn power_of_five(power: u32) -> String {
+        let mut digits = vec![1_u8];
+        for _ in 0..power {
+            let mut carry = 0;
+            for digit in &mut digits {
+                carry += *digit * 5;
+                *digit = carry % 10;
+                carry /= 10;
+            }
+            digits.extend((carry > 0).then_some(carry));
+        }
+        digits.iter().rev().map(|digit| char::from(b'0' + digit)).collect()
+    }
+
+    /// Half of the smallest float above zero has 752 digits: what stands behind more of them than are kept still counts.
+    #[test]
+    fn a_digit_behind_all_that_are_kept_decides_between_two_floats() {
+        let half = power_of_five(1_075);
+        let noughts = "0".repeat(100);
+        let cases = [
+            (format!("{half}e-1075"), 0.0),
+            (format!("{half}{noughts}e-1175"), 0.0),
+            (format!("{half}{noughts}1e-1176"), 5e-324),
+            (format!("0.{}{half}{noughts}0001", "0".repeat(1_075 - half.len())), 5e-324),
+            (format!("{}{noughts}", &half[..half.len() - 1]), f64::INFINITY),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+            match Json::parse(&text) {
+                Ok(read) => assert_eq!(read, Json::Number(expected), "{text}"),
+                Err(_) => assert!(expected.is_infinite(), "{text}"),
+            }
+        }
+    }
 
     #[test]
     fn a_number_is_shown_as_short_as_it_can_be() {
