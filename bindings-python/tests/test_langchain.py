@@ -174,12 +174,18 @@ class TestRunnable:
 
     def test_one_model_is_no_list_of_fallbacks(self, drill: Drill) -> None:
         other: Any = chat(drill)
-        for made in (
-            lambda: resilient(chat(drill), "single", fallbacks=other),
-            lambda: ResilientMiddleware("single", fallbacks=other),
-        ):
-            with pytest.raises(ValueError, match=r"fallbacks: a ChatOpenAI is not allowed; it takes a list of them"):
-                made()
+        message = r"fallbacks: a ChatOpenAI is not allowed; it takes a list of Runnable, also for a single one"
+        with pytest.raises(ValueError, match=message):
+            resilient(chat(drill), "single", fallbacks=other)
+        with pytest.raises(ValueError, match=message):
+            ResilientMiddleware("single", fallbacks=other)
+
+    def test_what_is_no_runnable_is_refused(self, drill: Drill) -> None:
+        name: Any = "gpt-5"
+        with pytest.raises(ValueError, match="runnable: 'gpt-5' is not allowed; it takes Runnable"):
+            resilient(name, "single")
+        with pytest.raises(ValueError, match="fallbacks: 'gpt-5' is not allowed; it takes Runnable"):
+            resilient(chat(drill), "single", fallbacks=[name])
 
     def test_retries_that_cannot_be_switched_off_are_refused(self) -> None:
         class Stubborn(FakeListChatModel):

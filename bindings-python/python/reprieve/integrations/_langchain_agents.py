@@ -10,6 +10,7 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
+from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import ensure_config
 from langgraph.types import Command
 
@@ -43,7 +44,7 @@ class ResilientMiddleware(AgentMiddleware[Any, Any, Any]):
         tools: Rules | None = None,
     ) -> None:
         super().__init__()
-        self._fallbacks = [_quiet_model(model) for model in listed(fallbacks)]
+        self._fallbacks = [_quiet_model(model) for model in listed("fallbacks", fallbacks, Runnable)]
         self._policy = chain(policy, 1 + len(self._fallbacks), off("langchain", "the retries of its models"))
         self._tool_policy = None if tools is None else chain(tools, 1, "")
         #: The agent's model and its copy without retries: the same for each call, unless other middleware changes it.

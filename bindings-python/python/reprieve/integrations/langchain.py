@@ -65,7 +65,7 @@ def resilient(
     `max_retries` whose client is none of these), for what is resilient already, and where the policy names more or
     fewer targets than there are runnables.
     """
-    runnables = [runnable, *listed(fallbacks)]
+    runnables = [*listed("runnable", [runnable], Runnable), *listed("fallbacks", fallbacks, Runnable)]
     bound = chain(policy, len(runnables), off("langchain-core", "the retries of its models"))
     if any(isinstance(each, (Resilient, ResilientChatModel)) for each in runnables):
         raise ConfigError("runnable", "a resilient one", "one that is not wrapped yet: one policy is enough")

@@ -71,7 +71,7 @@ class LiteLLM:
     """`completion` and `acompletion` under a policy; made by `resilient`."""
 
     def __init__(self, policy: Rules, fallbacks: Sequence[str | Mapping[str, Any]] = ()) -> None:
-        self._fallbacks = [_arguments(fallback) for fallback in listed(fallbacks)]
+        self._fallbacks = [_arguments(fallback) for fallback in listed("fallbacks", fallbacks, str, Mapping)]
         self._bound = chain(policy, 1 + len(self._fallbacks), off("litellm", "num_retries", "max_retries"))
 
     @property
