@@ -37,6 +37,7 @@ const BURST = 8;
 let arrived = 0;
 let burstEnds = 0;
 
+/** The longest that a timer of the host takes, in milliseconds: a longer one would fire at once. */
 const LONGEST = 2 ** 31 - 1;
 
 /** The time at which an attempt starts; nothing in a burst, where it is seen to at the end of the turn. */

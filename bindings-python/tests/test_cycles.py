@@ -113,7 +113,8 @@ def test_a_cancelled_wait_leaves_nothing() -> None:
 
     async def main() -> None:
         task = asyncio.create_task(Policy(backoff={"base": 30, "max": 30}).call(coroutine(failing(live))))  # type: ignore[arg-type]
-        await asyncio.sleep(0.01)
+        while not live:
+            await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait([task])
 

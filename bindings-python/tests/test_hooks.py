@@ -12,7 +12,7 @@ import pytest
 from failing import Script, Status, at_once, fails, still
 
 import reprieve
-from reprieve import Failure, Policy, classify, testing
+from reprieve import Failure, Policy, _faults, classify, testing
 
 Clock = testing.VirtualClock
 
@@ -181,6 +181,24 @@ def test_a_fault_is_logged_once_for_each_function(caplog: pytest.LogCaptureFixtu
             at_once().bind(sink=sink).execute(fails(9))
     assert [r.getMessage().count("breaks_") for r in caplog.records] == [1, 1]
     assert "sink" in caplog.records[0].getMessage()
+
+
+def test_where_too_many_functions_have_faults_those_of_more_are_only_counted(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_faults, "_logged", set())
+    monkeypatch.setattr(_faults, "MOST_LOGGED", 2)
+    before = reprieve.faults().get("sink", 0)
+    with caplog.at_level(logging.WARNING, logger="reprieve"):
+        for name in ("one", "two", "three", "three"):
+            _faults.note("sink", Named(name), Odd())
+    assert ["one" in caplog.text, "two" in caplog.text, "three" in caplog.text] == [True, True, False]
+    assert reprieve.faults()["sink"] == before + 4
+
+
+class Named:
+    def __init__(self, name: str) -> None:
+        self.__qualname__ = name
 
 
 def test_a_hook_that_exits_is_not_held_back() -> None:

@@ -14,12 +14,13 @@ from at_gateway import ANSWER, NEVER, OFTEN, Drill, cut_then
 from failing import at_once
 from frameworks import Word, agent, chat, resilient_chat, said
 from langchain.agents import create_agent
+from langchain.chat_models import init_chat_model
 from langchain_anthropic import ChatAnthropic
 from langchain_core.callbacks import BaseCallbackHandler, UsageMetadataCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
-from langchain_core.runnables import RunnableLambda, RunnableParallel
+from langchain_core.runnables import ConfigurableField, RunnableLambda, RunnableParallel
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
@@ -135,6 +136,56 @@ class TestRunnable:
         chain = RunnableLambda(str) | retrying if deep else retrying
         with pytest.raises(ValueError, match=r"one with \.with_retry\(\) is not allowed"):
             resilient(chain, "interactive")
+
+    def test_with_retry_of_the_result_is_refused(self, drill: Drill) -> None:
+        for model in (resilient_chat(drill, at_once()), resilient(chat(drill) | RunnableLambda(str), at_once())):
+            with pytest.raises(ValueError, match="with_retry: a runnable under a policy is not allowed"):
+                model.with_retry(stop_after_attempt=3)
+
+    def test_what_is_configurable_does_not_retry_either(self, drill: Drill) -> None:
+        field = ConfigurableField(id="which")
+        config: Any = {"configurable": {"which": "other"}}
+        for given in (
+            chat(drill).configurable_fields(temperature=field),
+            chat(drill).configurable_alternatives(field, other=chat(drill)),
+            chat(drill).configurable_alternatives(field, other=lambda: chat(drill)),
+        ):
+            chosen = {"configurable": {"which": 0.5}} if "default_key" not in type(given).model_fields else config
+            for chose in ({}, chosen):
+                with pytest.raises(openai.InternalServerError):
+                    resilient(given, at_once(max_attempts=1)).invoke("#[500]", chose)  # type: ignore[arg-type]
+        assert drill.played() == ["500"] * 6
+
+    def test_a_model_that_is_made_for_each_call_has_its_retries_off(
+        self, drill: Drill, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        options: dict[str, Any] = {"model_provider": "openai", "configurable_fields": ("model", "temperature")}
+        options |= {"base_url": drill.url, "default_headers": drill.headers}
+        with pytest.raises(
+            ValueError, match="init_chat_model: max_retries=None is not allowed; it takes max_retries=0"
+        ):
+            resilient(init_chat_model("gpt-5", **options), at_once())
+        once = init_chat_model("gpt-5", max_retries=0, **options)
+        assert resilient(once, at_once()).invoke("#[500,ok]").content == ANSWER
+        helper = create_agent(once, [], middleware=[ResilientMiddleware(at_once())])
+        assert helper.invoke(said("#[503,ok]"))["messages"][-1].content == ANSWER
+        assert drill.played() == ["500", "ok", "503", "ok"]
+
+    def test_one_model_is_no_list_of_fallbacks(self, drill: Drill) -> None:
+        other: Any = chat(drill)
+        message = r"fallbacks: a ChatOpenAI is not allowed; it takes a list of Runnable, also for a single one"
+        with pytest.raises(ValueError, match=message):
+            resilient(chat(drill), "single", fallbacks=other)
+        with pytest.raises(ValueError, match=message):
+            ResilientMiddleware("single", fallbacks=other)
+
+    def test_what_is_no_runnable_is_refused(self, drill: Drill) -> None:
+        name: Any = "gpt-5"
+        with pytest.raises(ValueError, match="runnable: 'gpt-5' is not allowed; it takes Runnable"):
+            resilient(name, "single")
+        with pytest.raises(ValueError, match="fallbacks: 'gpt-5' is not allowed; it takes Runnable"):
+            resilient(chat(drill), "single", fallbacks=[name])
 
     def test_retries_that_cannot_be_switched_off_are_refused(self) -> None:
         class Stubborn(FakeListChatModel):

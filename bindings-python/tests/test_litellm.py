@@ -6,6 +6,8 @@ import asyncio
 from typing import Any
 
 import frameworks
+import httpx
+import httpx2
 import pytest
 from at_gateway import ANSWER, NEVER, OFTEN, Drill, cut_then
 from failing import at_once
@@ -52,17 +54,59 @@ def test_a_fallback_by_name_gets_nothing_that_is_the_first_models(
     assert (drill.played(), other.played()) == (["404"], ["404"])
 
 
+def test_the_name_of_a_fallback_is_no_list_of_them() -> None:
+    model: Any = "openai/model-2"
+    with pytest.raises(
+        ValueError, match="fallbacks: 'openai/model-2' is not allowed; it takes a list of str or Mapping"
+    ):
+        resilient(at_once(), fallbacks=model)
+
+
 @pytest.mark.parametrize("fallback", [{"api_key": "x"}, {"model": 7}])
 def test_a_fallback_names_a_model(fallback: Any) -> None:
     with pytest.raises(ValueError, match=r'fallbacks: .* or arguments with a "model" among them'):
         resilient(at_once(), fallbacks=[fallback])
 
 
-def test_a_timeout_of_the_callers_only_shortens(drill: Drill) -> None:
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("timeout", 0.4),
+        ("timeout", "0.4"),
+        ("timeout", httpx.Timeout(300, read=0.4)),
+        ("timeout", httpx2.Timeout(300, read=0.4)),
+        ("request_timeout", 0.4),
+    ],
+)
+def test_a_timeout_of_the_callers_only_shortens(drill: Drill, name: str, own: Any) -> None:
     llm = resilient(at_once(attempt_timeout=300, max_attempts=OFTEN))
-    answer = llm.completion(messages=user(f"#[{NEVER},ok]"), timeout=0.4, **of_litellm(drill))
+    answer = llm.completion(messages=user(f"#[{NEVER},ok]"), **{name: own}, **of_litellm(drill))
     assert answer.choices[0].message.content == ANSWER
     assert cut_then(drill.played(), "ok")
+
+
+def test_so_does_one_of_its_settings(drill: Drill, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(litellm, "request_timeout", 0.4)
+    llm = resilient(at_once(attempt_timeout=300, max_attempts=OFTEN))
+    answer = llm.completion(messages=user(f"#[{NEVER},ok]"), **of_litellm(drill))
+    assert answer.choices[0].message.content == ANSWER
+    assert cut_then(drill.played(), "ok")
+
+
+@pytest.mark.parametrize("asked", [{"timeout": 3600}, {"timeout": httpx.Timeout(None)}, {"stream_timeout": 3600}])
+def test_no_timeout_is_longer_than_the_attempts(drill: Drill, asked: Any) -> None:
+    llm = resilient(at_once(attempt_timeout=0.4, max_attempts=OFTEN))
+    stream = llm.completion(messages=user(f"#[{NEVER},ok]"), stream=True, **asked, **of_litellm(drill))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == ANSWER
+    assert cut_then(drill.played(), "ok")
+
+
+def test_a_silent_stream_is_left(drill: Drill) -> None:
+    llm = resilient(at_once(max_attempts=1, stream={"silence_timeout": 0.4}))
+    stream = llm.completion(messages=user("#[sse-stall=2]"), stream=True, **of_litellm(drill))
+    with pytest.raises(litellm.Timeout):
+        list(stream)
+    assert drill.played() == ["sse-stall=2"]
 
 
 def test_a_request_is_prepared_for_its_target(drill: Drill) -> None:

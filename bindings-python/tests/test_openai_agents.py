@@ -151,5 +151,24 @@ def test_wrapping_twice_is_refused(drill: Drill) -> None:
         ResilientModel([], at_once(stream={"mode": "resume"}))
 
 
+def test_the_name_of_a_fallback_is_no_list_of_them() -> None:
+    model: Any = "gpt-5-mini"
+    with pytest.raises(ValueError, match="fallbacks: 'gpt-5-mini' is not allowed; it takes a list of str or Model"):
+        ResilientProvider("single", fallbacks=model)
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        ("gpt-5", "models: 'gpt-5' is not allowed; it takes a list of Model, also for a single one"),
+        (["gpt-5"], "models: 'gpt-5' is not allowed; it takes Model"),
+        (agents.MultiProvider(), "models: a MultiProvider is not allowed; it takes a list of Model"),
+    ],
+)
+def test_what_is_no_model_is_refused(models: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ResilientModel(models, "single")
+
+
 def test_a_provider_of_its_own_is_the_default() -> None:
     assert isinstance(ResilientProvider("single").provider, agents.MultiProvider)

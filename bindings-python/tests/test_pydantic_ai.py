@@ -165,6 +165,18 @@ def test_what_falls_back_already_is_refused() -> None:
             ResilientModel(wrapped, "interactive")
 
 
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        ([7], "models: 7 is not allowed; it takes Model or str"),
+        (Agent(CannedModel()), "models: an Agent is not allowed; it takes a list of Model or str"),
+    ],
+)
+def test_what_is_no_model_is_refused(models: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ResilientModel(models, "interactive")
+
+
 @pytest.mark.parametrize("mode", ["restart", "resume"])
 def test_modes_that_consumers_do_not_know_are_refused(mode: Any) -> None:
     with pytest.raises(ValueError, match=r"stream\.mode"):

@@ -74,7 +74,7 @@ def test_one_policy_in_sixteen_threads() -> None:
 
 
 def test_guards_are_shared_by_threads() -> None:
-    policy = at_once(max_attempts=1, breaker={"consecutive_failures": 64, "open_for": 60})
+    policy = at_once(max_attempts=1, breaker={"consecutive_failures": 64, "open_for": 300})
     barrier = threading.Barrier(8)
 
     def work(_: int) -> int:
@@ -128,7 +128,7 @@ def test_a_forked_child_starts_fresh_and_works() -> None:
         from failing import at_once, fails
         from reprieve import Guards, Run, faults
         warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads, which is the point
-        policy = at_once(max_attempts=1, breaker={"consecutive_failures": 1, "open_for": 60})
+        policy = at_once(max_attempts=1, breaker={"consecutive_failures": 1, "open_for": 300})
         policy.execute(fails(9))
         assert policy.guards.breaker_state(policy) == "open"
         run = Run(attempts=10**6)

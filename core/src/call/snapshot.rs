@@ -68,6 +68,23 @@ impl SnapshotError {
 
 impl Call {
     /// The call as JSON. `wall_now_ms` is wall time in milliseconds since 1970.
+    ///
+    /// ```
+    /// use reprieve::{Action, Call, Failure, Kind, Outcome, Policy, Restore, Span};
+    ///
+    /// let mut call = Call::new(Policy::from_json(r#"{"jitter": {"kind": "none"}}"#)?, 7);
+    /// let _attempt = call.begin(Span::ZERO)?;
+    /// let _wait = call.on_outcome(Span::ZERO, 1, Outcome::failed(Failure::of(Kind::Timeout)))?;
+    /// let saved = call.snapshot(Span::from_millis(100), 1_700_000_000_000);
+    ///
+    /// // Elsewhere, on another clock, 300 ms later: what is left of the wait of 500 ms.
+    /// let now = Span::from_secs(9);
+    /// let (mut call, step) = Call::restore(&saved, now, 1_700_000_000_300, Restore::default())?;
+    /// let Action::Retry { after, .. } = step.action else { panic!() };
+    /// assert_eq!(after, Span::from_millis(100));
+    /// assert!(matches!(call.begin(now.plus(after))?.action, Action::Attempt { number: 2, .. }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn snapshot(&mut self, now: Span, wall_now_ms: u64) -> String {
         if self.origin.is_some() {
             self.at(now);

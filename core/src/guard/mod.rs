@@ -41,6 +41,24 @@ use crate::{Policy, Span};
 /// | `Repeat` | whether the run would refuse the next attempt (a look, no charge), the retry budget (charged) |
 /// | `Hedge` | as `Admit` and `Repeat` together: it is an attempt and a repetition |
 /// | `Repair` | whether the run would refuse the next attempt |
+///
+/// ```
+/// use reprieve::guard::{Guards, answer, settle};
+/// use reprieve::{Action, Call, Failure, Kind, Outcome, Policy, Span};
+///
+/// let policy = Policy::from_json(r#"{"max_attempts": 1, "breaker": {"consecutive_failures": 1}}"#)?;
+/// let (mut guards, now) = (Guards::new(), Span::ZERO);
+/// let mut call = Call::new(policy.clone(), 7).guarded();
+///
+/// let Action::Ask(asks) = call.begin(now)?.action else { panic!() };
+/// let step = call.on_answer(now, answer(now, Some(&mut guards), None, &asks))?;
+/// assert!(matches!(step.action, Action::Attempt { number: 1, .. }));
+///
+/// let stop = call.on_outcome(now, 1, Outcome::failed(Failure::of(Kind::ServerError)))?;
+/// settle(now, Some(&mut guards), None, &policy, &stop.settles);
+/// assert_eq!(guards.breaker_state(&policy, 0, now), Some("open"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub fn answer(now: Span, guards: Option<&mut Guards>, run: Option<&mut Run>, asks: &Asks) -> Answer {
     let policy = &asks.policy;
@@ -117,7 +135,7 @@ fn repeat(
     }))
 }
 
-/// Applies what a call has to tell, in order.
+/// Applies what a call has to tell, in order. [`answer()`] has an example.
 pub fn settle(
     now: Span,
     mut guards: Option<&mut Guards>,

@@ -70,33 +70,32 @@ impl Parts {
     }
 }
 
-/// The first of these that is high enough, which all after it are too; the last is taken to be.
-fn first(mut from: u64, mut last: u64, is_enough: impl Fn(u64) -> bool) -> u64 {
-    while from < last {
-        let middle = from + (last - from) / 2;
-        (from, last) = if is_enough(middle) { (from, middle) } else { (middle + 1, last) };
+/// The number with as few digits as tell it from its neighbours, the same ones that Python and JavaScript show, and no
+/// exponent.
+#[expect(clippy::float_cmp, reason = "equal or not is what is asked")]
+pub(crate) fn shown(number: f64) -> String {
+    let sign = if number.is_sign_negative() { "-" } else { "" };
+    let size = number.abs();
+    if number.is_nan() {
+        return "NaN".to_owned();
     }
-    from
-}
-
-/// The float with these bits, which has a sign of plus and is finite, as `.0 * 2^.1`.
-fn mantissa_and_exponent(bits: u64) -> (u64, i32) {
-    let exponent = (bits >> 52) as i32;
-    let hidden = if exponent > 0 { 1 << 52 } else { 0 };
-    (bits % (1 << 52) + hidden, exponent.max(1) - 1_075)
-}
-
-/// `number * 10^exponent`, rounded once for each step of 10^22: once, and so exactly, where there is one step and the
-/// number is exact.
-fn shifted(mut number: f64, exponent: i32) -> f64 {
-    let mut left = exponent.unsigned_abs();
-    while left > 0 {
-        let step = left.min(LARGEST_EXACT_POWER);
-        let power = (0..step).fold(1.0, |power: f64, _| power * 10.0);
-        number = if exponent < 0 { number / power } else { number * power };
-        left -= step;
+    if size.is_infinite() {
+        return said![sign, "inf"];
     }
-    number
+    // As many tens as the next power of two has: log10(2) is 78,913 / 2^18.
+    let twos = (size.to_bits() >> 52) as i32 - 1_022;
+    let mut exponent = if size > 0.0 { (twos * 78_913) >> 18 } else { 0 };
+    loop {
+        let nearest = rounded(size, exponent);
+        // Above a power of two there is twice as much room as below it: where the nearest number is not read as it, the
+        // next one may be.
+        for digits in nearest..nearest + 2 {
+            if read(digits, exponent) == size {
+                return placed(sign, digits, exponent);
+            }
+        }
+        exponent -= 1;
+    }
 }
 
 /// The float nearest to `digits * 10^tens`.
@@ -153,34 +152,6 @@ fn rounded(size: f64, tens: i32) -> u64 {
     })
 }
 
-/// The number with as few digits as tell it from its neighbours, the same ones that Python and JavaScript show, and no
-/// exponent.
-#[expect(clippy::float_cmp, reason = "equal or not is what is asked")]
-pub(crate) fn shown(number: f64) -> String {
-    let sign = if number.is_sign_negative() { "-" } else { "" };
-    let size = number.abs();
-    if number.is_nan() {
-        return "NaN".to_owned();
-    }
-    if size.is_infinite() {
-        return said![sign, "inf"];
-    }
-    // As many tens as the next power of two has: log10(2) is 78,913 / 2^18.
-    let twos = (size.to_bits() >> 52) as i32 - 1_022;
-    let mut exponent = if size > 0.0 { (twos * 78_913) >> 18 } else { 0 };
-    loop {
-        let nearest = rounded(size, exponent);
-        // Above a power of two there is twice as much room as below it: where the nearest number is not read as it, the
-        // next one may be.
-        for digits in nearest..nearest + 2 {
-            if read(digits, exponent) == size {
-                return placed(sign, digits, exponent);
-            }
-        }
-        exponent -= 1;
-    }
-}
-
 /// The digits with their zeros or their point.
 fn placed(sign: &str, digits: u64, exponent: i32) -> String {
     let text = said![digits];
@@ -193,9 +164,74 @@ fn placed(sign: &str, digits: u64, exponent: i32) -> String {
     said![sign, whole, ".", fraction]
 }
 
+/// The first of these that is high enough, which all after it are too; the last is taken to be.
+fn first(mut from: u64, mut last: u64, is_enough: impl Fn(u64) -> bool) -> u64 {
+    while from < last {
+        let middle = from + (last - from) / 2;
+        (from, last) = if is_enough(middle) { (from, middle) } else { (middle + 1, last) };
+    }
+    from
+}
+
+/// The float with these bits, which has a sign of plus and is finite, as `.0 * 2^.1`.
+fn mantissa_and_exponent(bits: u64) -> (u64, i32) {
+    let exponent = (bits >> 52) as i32;
+    let hidden = if exponent > 0 { 1 << 52 } else { 0 };
+    (bits % (1 << 52) + hidden, exponent.max(1) - 1_075)
+}
+
+/// `number * 10^exponent`, rounded once for each step of 10^22: once, and so exactly, where there is one step and the
+/// number is exact.
+fn shifted(mut number: f64, exponent: i32) -> f64 {
+    let mut left = exponent.unsigned_abs();
+    while left > 0 {
+        let step = left.min(LARGEST_EXACT_POWER);
+        let power = (0..step).fold(1.0, |power: f64, _| power * 10.0);
+        number = if exponent < 0 { number / power } else { number * power };
+        left -= step;
+    }
+    number
+}
+
 #[cfg(test)]
 mod tests {
-    use super::shown;
+    use super::{Json, shown};
+
+    /// The decimal digits of `5^power`.
+    fn power_of_five(power: u32) -> String {
+        let mut digits = vec![1_u8];
+        for _ in 0..power {
+            let mut carry = 0;
+            for digit in &mut digits {
+                carry += *digit * 5;
+                *digit = carry % 10;
+                carry /= 10;
+            }
+            digits.extend((carry > 0).then_some(carry));
+        }
+        digits.iter().rev().map(|digit| char::from(b'0' + digit)).collect()
+    }
+
+    /// Half of the smallest float above zero has 752 digits: what stands behind more of them than are kept still counts.
+    #[test]
+    fn a_digit_behind_all_that_are_kept_decides_between_two_floats() {
+        let half = power_of_five(1_075);
+        let noughts = "0".repeat(100);
+        let cases = [
+            (format!("{half}e-1075"), 0.0),
+            (format!("{half}{noughts}e-1175"), 0.0),
+            (format!("{half}{noughts}1e-1176"), 5e-324),
+            (format!("0.{}{half}{noughts}0001", "0".repeat(1_075 - half.len())), 5e-324),
+            (format!("{}{noughts}", &half[..half.len() - 1]), f64::INFINITY),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+            match Json::parse(&text) {
+                Ok(read) => assert_eq!(read, Json::Number(expected), "{text}"),
+                Err(_) => assert!(expected.is_infinite(), "{text}"),
+            }
+        }
+    }
 
     #[test]
     fn a_number_is_shown_as_short_as_it_can_be() {

@@ -58,6 +58,17 @@ impl Policy {
     /// This policy with other values for the fields that `written` names. A bare number is a duration in `unit`s,
     /// as Python (seconds) and JS (milliseconds) write them; without a unit it is refused, as in JSON.
     ///
+    /// ```
+    /// use reprieve::policy::Input;
+    /// use reprieve::{Policy, Span};
+    ///
+    /// let written = Input::parse(r#"{"max_attempts": 2, "total_timeout": 1.5}"#)?;
+    /// let policy = Policy::preset("llm")?.replace(&written, Some(Span::from_secs(1)))?;
+    /// assert_eq!((policy.max_attempts, policy.total_timeout), (2, Span::from_millis(1_500)));
+    /// assert_eq!(policy.targets.len(), 2, "the rest is the preset's");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ConfigError`] names the field, the value and what is allowed there.
     pub fn replace(&self, written: &Input, unit: Option<Span>) -> Result<Policy, ConfigError> {
@@ -100,7 +111,19 @@ impl Policy {
     /// A policy whose chain comes from skill manifests: the skill, then its `fallback_skill_id`. One level only: what
     /// the fallback names as its own fallback is not followed. `manifests` is a list of manifests with `skill_id`, or
     /// an object from skill id to manifest; of each, `fallback_skill_id`, `priority`, `timeout_per_call` and
-    /// `requires_human_fallback` are read, and whatever else it holds is left alone.
+    /// `requires_human_fallback` are read, and whatever else it holds is left alone. `unit` is what a bare number means
+    /// as a duration, as in [`Policy::replace`].
+    ///
+    /// ```
+    /// use reprieve::Policy;
+    /// use reprieve::policy::Input;
+    ///
+    /// let manifests = r#"{"search": {"fallback_skill_id": "lite", "timeout_per_call": "10s"}, "lite": {}}"#;
+    /// let policy = Policy::for_skill("search", &Input::parse(manifests)?, None)?;
+    /// let chain: Vec<&str> = policy.targets.iter().map(|target| target.id.as_str()).collect();
+    /// assert_eq!(chain, ["search", "lite"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`ConfigError`] for a manifest that names no skill, a skill or fallback that no manifest describes, or a bad

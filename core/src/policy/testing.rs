@@ -2,16 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Fields, Policy, Target};
+use super::{Fields, Policy};
 
 /// The empty policy, changed by `change` and not validated.
 pub(crate) fn policy(change: impl FnOnce(&mut Fields)) -> Policy {
     let mut fields = Fields::default();
     change(&mut fields);
     Policy(Arc::new(fields))
-}
-
-/// A target that is only a name.
-pub(crate) fn target(id: &str) -> Target {
-    Target::named(id)
 }

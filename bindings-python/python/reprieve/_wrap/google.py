@@ -104,7 +104,7 @@ def _quiet_class(base: Any) -> type:
 
         class Wrapped(base):  # type: ignore[misc]
             def __del__(self) -> None:
-                """As above."""
+                """The connections are shared, as those of the client that this is a part of."""
 
         _classes[base] = named_like(base, Wrapped)
     return _classes[base]
@@ -179,7 +179,7 @@ def _api_class(base: Any) -> type:
                 return events()
 
             def __del__(self) -> None:
-                """As above."""
+                """The connections are shared, as those of the client that this is a part of."""
 
         _classes[base] = named_like(base, Wrapped)
     return _classes[base]

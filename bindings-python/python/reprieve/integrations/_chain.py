@@ -67,6 +67,23 @@ def of_target(bound: Bound, models: Sequence[T]) -> T:
     return models[bound.policy.targets.index(attempt.target)]
 
 
+def listed(field: str, given: Sequence[T], *kinds: type) -> list[T]:
+    """What is given, where it is a list of these kinds: the letters of a name are no models."""
+    names = " or ".join(kind.__name__ for kind in kinds)
+    if isinstance(given, str) or not isinstance(cast("object", given), Sequence):
+        raise ConfigError(field, _shown(given), f"a list of {names}, also for a single one")
+    for each in given:
+        if not isinstance(each, kinds):
+            raise ConfigError(field, _shown(each), names)
+    return list(given)
+
+
+def _shown(value: object) -> str:
+    """A name as it is; of anything else what it is, which is shorter than all that it holds."""
+    kind = type(value).__name__
+    return repr(value) if isinstance(value, (str, int)) else f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
+
+
 def refuse_retries(name: str, value: object, where: str) -> None:
     """One retry engine is enough: retries beside ours multiply."""
     if value:

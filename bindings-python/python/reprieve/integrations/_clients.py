@@ -50,7 +50,7 @@ def _made(kind: Any) -> Any:
         held = vars(client)
         own: Any = held.get("timeout")
         attempt = current_attempt()
-        return own if attempt is None else _within(own, attempt)
+        return own if attempt is None else within(own, attempt)
 
     def set_own(client: Any, own: Any) -> None:
         vars(client)["timeout"] = own
@@ -59,8 +59,8 @@ def _made(kind: Any) -> Any:
     return type(kind.__name__, (kind,), body)
 
 
-def _within(own: Any, attempt: Attempt) -> Any:
-    """The client's own timeout where that is shorter, else the attempt's: for each phase, where it tells them apart."""
+def within(own: Any, attempt: Attempt) -> Any:
+    """A client's own timeout where that is shorter, else the attempt's: for each phase, where it tells them apart."""
     if not (hasattr(own, "connect") and hasattr(own, "read")):
         return _least(own, attempt.timeout)
     bounds = {"connect": attempt.connect_timeout, "read": attempt.read_timeout}

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
+from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import ensure_config
 from langgraph.types import Command
 
 from .. import _aio, _driver
-from ._chain import Rules, chain, of_target, off
+from ._chain import Rules, chain, listed, of_target, off
 from ._langchain_quiet import quiet
 from ._langchain_tokens import counted
 
@@ -43,8 +44,8 @@ class ResilientMiddleware(AgentMiddleware[Any, Any, Any]):
         tools: Rules | None = None,
     ) -> None:
         super().__init__()
-        self._policy = chain(policy, 1 + len(fallbacks), off("langchain", "the retries of its models"))
-        self._fallbacks = [_quiet_model(model) for model in fallbacks]
+        self._fallbacks = [_quiet_model(model) for model in listed("fallbacks", fallbacks, Runnable)]
+        self._policy = chain(policy, 1 + len(self._fallbacks), off("langchain", "the retries of its models"))
         self._tool_policy = None if tools is None else chain(tools, 1, "")
         #: The agent's model and its copy without retries: the same for each call, unless other middleware changes it.
         self._known: tuple[BaseChatModel, BaseChatModel] | None = None
@@ -116,6 +117,4 @@ def _handlers() -> list[BaseCallbackHandler]:
 
 
 def _quiet_model(model: BaseChatModel) -> BaseChatModel:
-    quieted = quiet(model)
-    assert isinstance(quieted, BaseChatModel)
-    return quieted
+    return cast("BaseChatModel", quiet(model))  # what is configurable only acts as one

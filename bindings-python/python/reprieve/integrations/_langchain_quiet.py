@@ -14,6 +14,7 @@ from langchain_core.runnables import (
     RunnableWithFallbacks,
 )
 from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.configurable import DynamicRunnable, RunnableConfigurableAlternatives
 from langchain_core.runnables.retry import RunnableRetry
 
 from .._errors import ConfigError
@@ -23,8 +24,8 @@ from ._clients import following, following_resource, is_client
 def quiet(runnable: Runnable[Any, Any]) -> Runnable[Any, Any]:
     """A copy of the runnable in which no model retries by itself, and whose clients keep to the attempt's time.
 
-    Models are found inside of bindings, pipes, parallels and fallbacks; the original stays as it is. Raises
-    `ConfigError` for `.with_retry()`, and for a model whose retries cannot be switched off from here.
+    Models are found inside of bindings, pipes, parallels, fallbacks and what is configurable; the original stays as it
+    is. Raises `ConfigError` for `.with_retry()`, and for a model whose retries cannot be switched off from here.
     """
     if isinstance(runnable, BaseLanguageModel):
         return _model(runnable)
@@ -32,6 +33,7 @@ def quiet(runnable: Runnable[Any, Any]) -> Runnable[Any, Any]:
         raise ConfigError(
             "runnable", "one with .with_retry()", "a runnable that does not retry: the policy does; leave it out"
         )
+    _refuse_late_model(runnable)
     parts = _parts(runnable)
     return runnable.model_copy(update=parts) if parts and isinstance(runnable, RunnableSerializable) else runnable
 
@@ -47,7 +49,25 @@ def _parts(runnable: Runnable[Any, Any]) -> dict[str, Any]:
         return {"steps__": {name: quiet(step) for name, step in runnable.steps__.items()}}
     if isinstance(runnable, RunnableWithFallbacks):
         return {"runnable": quiet(runnable.runnable), "fallbacks": [*map(quiet, runnable.fallbacks)]}
+    if isinstance(runnable, RunnableConfigurableAlternatives):
+        others = {name: _alternative(other) for name, other in runnable.alternatives.items()}
+        return {"default": quiet(runnable.default), "alternatives": others}
+    if isinstance(runnable, DynamicRunnable):
+        return {"default": quiet(runnable.default)}
     return {}
+
+
+def _alternative(other: Any) -> Any:
+    """One that is there, or is made when it is chosen."""
+    return quiet(other) if hasattr(other, "invoke") else lambda: quiet(other())
+
+
+def _refuse_late_model(runnable: object) -> None:
+    """What `init_chat_model` answers where fields are configurable makes its model anew for each call."""
+    config: Any = getattr(runnable, "_default_config", None)
+    if config is not None and config.get("max_retries") != 0:
+        allowed = "max_retries=0 where fields are configurable: the policy retries"
+        raise ConfigError("init_chat_model", f"max_retries={config.get('max_retries')}", allowed)
 
 
 def _model(model: BaseLanguageModel[Any]) -> BaseLanguageModel[Any]:

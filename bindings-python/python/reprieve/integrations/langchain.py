@@ -35,7 +35,7 @@ from .._current import current_attempt
 from .._errors import ConfigError
 from .._policy import Bound
 from .._stream_items import READERS, Reader
-from ._chain import Rules, chain, of_target, off
+from ._chain import Rules, chain, listed, of_target, off
 from ._langchain_agents import ResilientMiddleware
 from ._langchain_quiet import quiet
 from ._langchain_tokens import counted
@@ -58,14 +58,14 @@ def resilient(
 
     It is the first target; the fallbacks are the others, in order. Invoking, batches and streams are retried alike, a
     stream until its first content. Chat models stay chat models: `bind_tools` and `with_structured_output` of the
-    result are retried, too.
+    result are retried, too. `with_retry` is refused: it would multiply with the policy.
 
     Works on copies: the retries of `openai`, `anthropic` and similar clients inside of the models are off there, and
     their timeouts are the attempt's. Raises `ConfigError` for what retries all the same (`.with_retry()`, models with
     `max_retries` whose client is none of these), for what is resilient already, and where the policy names more or
     fewer targets than there are runnables.
     """
-    runnables = [runnable, *fallbacks]
+    runnables = [*listed("runnable", [runnable], Runnable), *listed("fallbacks", fallbacks, Runnable)]
     bound = chain(policy, len(runnables), off("langchain-core", "the retries of its models"))
     if any(isinstance(each, (Resilient, ResilientChatModel)) for each in runnables):
         raise ConfigError("runnable", "a resilient one", "one that is not wrapped yet: one policy is enough")
@@ -81,6 +81,10 @@ class _Attempts:
 
     def _targets(self) -> tuple[Bound, Sequence[Runnable[Any, Any]]]:
         raise NotImplementedError
+
+    def with_retry(self, **_: Any) -> Any:
+        """Refused: one retry engine is enough."""
+        raise ConfigError("with_retry", "a runnable under a policy", "one without: the policy retries; leave it out")
 
     def _once(self, input: Any, run_manager: CallbackManagerForChainRun, config: RunnableConfig, **kwargs: Any) -> Any:
         bound, runnables = self._targets()

@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import httpx
 import litellm
 
-from .._current import current_attempt
+from .._current import Attempt, current_attempt
 from .._errors import ConfigError
-from ._chain import Rules, chain, of_target, off, refuse_retries
+from ._chain import Rules, chain, listed, of_target, off, refuse_retries
+from ._clients import within
 
 #: LiteLLM's own ways to try again, as arguments of a call and as settings of the module.
 RETRIES = ("num_retries", "max_retries", "retry_policy", "fallbacks", "context_window_fallback_dict")
@@ -69,7 +71,7 @@ class LiteLLM:
     """`completion` and `acompletion` under a policy; made by `resilient`."""
 
     def __init__(self, policy: Rules, fallbacks: Sequence[str | Mapping[str, Any]] = ()) -> None:
-        self._fallbacks = [_arguments(fallback) for fallback in fallbacks]
+        self._fallbacks = [_arguments(fallback) for fallback in listed("fallbacks", fallbacks, str, Mapping)]
         self._bound = chain(policy, 1 + len(self._fallbacks), off("litellm", "num_retries", "max_retries"))
 
     @property
@@ -111,12 +113,21 @@ class LiteLLM:
         fallback = of_target(self._bound, [None, *self._fallbacks])
         if fallback is not None:
             request = {**{name: value for name, value in request.items() if name not in OF_MODEL}, **fallback}
-        own = request.get("timeout")
-        timeout = min(own, attempt.timeout) if isinstance(own, (int, float)) else attempt.timeout
-        return {**request, "timeout": timeout, "num_retries": 0, "max_retries": 0}
+        return {**request, **_timeouts(request, attempt), "num_retries": 0, "max_retries": 0}
 
     def __repr__(self) -> str:
         return f"<LiteLLM under {self._bound.policy!r}>"
+
+
+def _timeouts(request: Mapping[str, Any], attempt: Attempt) -> dict[str, Any]:
+    """Those of the call, or LiteLLM's setting, as far as the attempt has the time. Providers whose clients know one
+    number only get the one for bytes."""
+    setting: Any = getattr(litellm, "request_timeout", None)
+    asked = {"timeout": request.get("timeout") or request.get("request_timeout") or setting or attempt.timeout}
+    if request.get("stream_timeout"):
+        asked["stream_timeout"] = request["stream_timeout"]
+    limits = {name: own if hasattr(own, "read") else httpx.Timeout(float(own)) for name, own in asked.items()}
+    return {name: within(own, attempt) for name, own in limits.items()}
 
 
 def _arguments(fallback: str | Mapping[str, Any]) -> dict[str, Any]:

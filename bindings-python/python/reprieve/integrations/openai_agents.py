@@ -10,6 +10,9 @@ await Runner.run(Agent(name="Helper", model="gpt-5"), "Hello", run_config=config
 
 The seam is the SDK's own `Model`, so every provider is covered: chat completions, responses, LiteLLM and one's own. The
 retries of the models' clients are off for these calls, and `ModelSettings.retry` is refused: they would multiply.
+
+A stream of chat completions that ends early without an error is taken for a whole answer by the SDK itself, and so it
+is here; one from OpenAI's own address is not.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from agents.retry import ModelRetryAdvice, ModelRetryAdviceRequest
 
 from .. import _aio
 from .._errors import ConfigError
-from ._chain import Rules, chain, of_target, off, refuse_redelivery, refuse_retries
+from ._chain import Rules, chain, listed, of_target, off, refuse_redelivery, refuse_retries
 
 __all__ = ["ResilientModel", "ResilientProvider"]
 
@@ -49,7 +52,7 @@ class ResilientModel(Model):
     """
 
     def __init__(self, models: Model | Sequence[Model], policy: Rules) -> None:
-        self.models = [models] if isinstance(models, Model) else list(models)
+        self.models = listed("models", [models] if isinstance(models, Model) else models, Model)
         for model in self.models:
             if isinstance(model, ResilientModel):
                 raise ConfigError("models", "a ResilientModel", "one that is not wrapped yet: one policy is enough")
@@ -97,9 +100,9 @@ class ResilientProvider(ModelProvider):
         provider: ModelProvider | None = None,
         fallbacks: Sequence[str | Model] = (),
     ) -> None:
-        self.policy = chain(policy, 1 + len(fallbacks), OFF)
+        self.fallbacks = listed("fallbacks", fallbacks, str, Model)
+        self.policy = chain(policy, 1 + len(self.fallbacks), OFF)
         self.provider = MultiProvider() if provider is None else provider
-        self.fallbacks = list(fallbacks)
 
     def get_model(self, model_name: str | None) -> Model:
         found = (each if isinstance(each, Model) else self.provider.get_model(each) for each in self.fallbacks)

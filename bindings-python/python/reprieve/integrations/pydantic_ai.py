@@ -39,7 +39,7 @@ from pydantic_ai.settings import ModelSettings
 from .. import _aio
 from .._errors import ConfigError
 from .._stream_items import READERS, Reader
-from ._chain import Rules, chain, of_target, off, refuse_redelivery, refuse_retries, stream_mode
+from ._chain import Rules, chain, listed, of_target, off, refuse_redelivery, refuse_retries, stream_mode
 
 __all__ = ["ResilientModel"]
 
@@ -62,8 +62,8 @@ class ResilientModel(WrapperModel):
     """
 
     def __init__(self, models: Model | str | Sequence[Model | str], policy: Rules) -> None:
-        given = [models] if isinstance(models, (Model, str)) else models
-        self.models = [infer_model(model) for model in given]
+        given = listed("models", [models] if isinstance(models, (Model, str)) else models, Model, str)
+        self.models = [*map(infer_model, given)]
         for model in self.models:
             if isinstance(model, (ResilientModel, FallbackModel)):
                 allowed = "models that are not wrapped yet: the policy falls back, too"

@@ -10,7 +10,7 @@ use super::{
     Settle, Usage, Verdict, answer, settle,
 };
 use crate::failure::Kind;
-use crate::policy::testing::{policy, target};
+use crate::policy::testing::policy;
 use crate::policy::{BreakerConfig, CooldownConfig, Fields, Millionths, RetryBudgetConfig, ShedConfig, Target, Trip};
 use crate::{Policy, Span};
 
@@ -23,7 +23,7 @@ fn guarded(change: impl FnOnce(&mut Fields)) -> Policy {
         let at = |id: &str, upstream: &str| Target {
             account: Some("acme".to_owned()),
             upstream: Some(upstream.to_owned()),
-            ..target(id)
+            ..Target::named(id)
         };
         fields.targets = vec![at("primary", "openai"), at("backup", "azure")];
         fields.breaker = Some(BreakerConfig {
