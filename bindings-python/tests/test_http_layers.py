@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Callable
@@ -9,15 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
 import requests
 from at_gateway import NEVER, OFTEN, Drill, cut_then
-from failing import at_once
+from failing import NO_WAIT, at_once
 from http_clients import Ask, Client, Seen, ask, every_client
 
 import reprieve
 from reprieve import CircuitOpen, ConfigError, Policy, RetryExhausted
 from reprieve.integrations import httpx as for_httpx
+from reprieve.integrations import httpx2 as for_httpx2
 from reprieve.integrations import requests as for_requests
 
 
@@ -228,7 +231,8 @@ class TestBadInput:
             (Policy(), {"idempotency_header": 1}, "idempotency_header"),
             (Policy(), {"max_body": -1}, "max_body"),
             (Policy(), {"max_body": True}, "max_body"),
-            ({"max_attempts": 3}, {}, "policy"),
+            (3, {}, "policy"),
+            ({"max_attempt": 3}, {}, "max_attempt"),
             ("no such preset", {}, "preset"),
         ],
     )
@@ -241,6 +245,26 @@ class TestBadInput:
 
     def test_a_preset_by_name(self, client: Client, drill: Drill) -> None:
         assert client(ask(drill, "ok"), "interactive").status == 200
+
+    def test_the_fields_of_a_policy(self, client: Client, drill: Drill) -> None:
+        assert client(ask(drill, "500,ok"), {"max_attempts": 2, **NO_WAIT}).status == 200
+        assert drill.played() == ["500", "ok"]
+
+
+def test_the_other_client_is_told_where_its_transport_is(drill: Drill) -> None:
+    confused: Any = for_httpx.RetryTransport("interactive")
+    message = r"client: one of httpx2 is not allowed; .* import the transport from reprieve\.integrations\.httpx2"
+    with httpx2.Client(transport=confused) as client, pytest.raises(ConfigError, match=message):
+        client.get(f"{drill.origin}/any", headers=drill.headers)
+    other: Any = for_httpx2.AsyncRetryTransport("interactive")
+
+    async def get() -> None:
+        async with httpx.AsyncClient(transport=other) as client:
+            await client.get(f"{drill.origin}/any", headers=drill.headers)
+
+    with pytest.raises(ConfigError, match="client: one of httpx is not allowed"):
+        asyncio.run(get())
+    assert drill.visits() == []
 
 
 @pytest.mark.parametrize(

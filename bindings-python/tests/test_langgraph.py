@@ -64,6 +64,12 @@ class TestLangGraph:
             app.invoke({"marker": "500"})
         assert len(drill.visits()) == 4
 
+    def test_it_is_made_of_whatever_is_a_policy(self) -> None:
+        assert retry_policy({"max_attempts": 2}).max_attempts == retry_policy("router").max_attempts == 2
+        nothing: Any = None
+        with pytest.raises(ValueError, match="policy: None is not allowed; it takes a Policy"):
+            retry_policy(nothing)
+
     @pytest.mark.parametrize(
         ("backoff", "waits"),
         [

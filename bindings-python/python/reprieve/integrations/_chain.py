@@ -15,11 +15,11 @@ from .._policy import Bound, Policy
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from ..types import PolicyFields
+    from ..types import PolicyFields, PresetName
 
 T = TypeVar("T")
 #: A policy, one with options bound, the name of a preset, or the fields of a policy.
-Rules: TypeAlias = "Bound | str | PolicyFields"
+Rules: TypeAlias = "Bound | PresetName | PolicyFields"
 
 
 def chain(policy: object, models: int, changed: str) -> Bound:
@@ -28,7 +28,7 @@ def chain(policy: object, models: int, changed: str) -> Bound:
     A policy of one target gets the targets that it lacks: `backup`, `backup_2` and so on. One that names more has to
     name as many as there are models.
     """
-    bound = _bound(policy)
+    bound = bound_of(policy)
     for name in ("trace_id", "idempotency_key"):
         if getattr(bound._options, name) is not None:
             raise ConfigError(name, "a value for all calls of a model", "nothing here: each call has one of its own")
@@ -44,7 +44,8 @@ def chain(policy: object, models: int, changed: str) -> Bound:
     return Bound(longer, options)
 
 
-def _bound(policy: object) -> Bound:
+def bound_of(policy: object) -> Bound:
+    """The policy, whichever way it is given."""
     if isinstance(policy, Bound):
         return policy
     if isinstance(policy, str):

@@ -16,10 +16,11 @@ from .._clock import clock
 from .._current import Attempt, current_attempt
 from .._errors import AttemptTimeout, CallCancelled, ConfigError, StreamError
 from .._native import Action
-from .._policy import Bound, Policy
+from .._policy import Bound
 from .._reading import MAX_BODY
 from .._session import Session
 from .._trace import attach
+from ._chain import Rules, bound_of
 from ._events import Events
 
 #: Methods that may be sent again whatever became of the first try (RFC 9110).
@@ -218,12 +219,8 @@ class _Open(NamedTuple):
 class Layer:
     """A policy for requests, checked."""
 
-    def __init__(
-        self, policy: Bound | str, methods: Iterable[str], idempotency_header: str | None, max_body: int
-    ) -> None:
-        bound = Policy.preset(policy) if isinstance(policy, str) else policy
-        if not isinstance(cast("object", bound), Bound):
-            raise ConfigError("policy", repr(policy), "a Policy, one with bound options, or the name of a preset")
+    def __init__(self, policy: Rules, methods: Iterable[str], idempotency_header: str | None, max_body: int) -> None:
+        bound = bound_of(policy)
         if isinstance(methods, str):
             raise ConfigError("methods", repr(methods), f'names of methods, such as ["{methods}"]')
         if not isinstance(cast("object", idempotency_header), (str, type(None))):

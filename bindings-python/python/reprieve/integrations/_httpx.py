@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from .. import _aio, _driver
+from .._errors import ConfigError
 from .._reading import MAX_BODY, safely
 from ._http import CHUNK, Exchange, Held, Layer, StatusFailure, at_most, attempt_here, is_timeout, refuse_retries
 
@@ -40,6 +41,7 @@ def checked(wrapped: Any) -> Any:
 
 def send(names: Names, layer: Layer, request: Any, wrapped: Callable[[Any], Any]) -> Any:
     """One request of a plain client, under its policy."""
+    _check_client(names, request)
     exchange = layer.exchange(request.method, request.headers)
     try:
         request.stream = _again(names, layer, request)
@@ -65,6 +67,7 @@ def send(names: Names, layer: Layer, request: Any, wrapped: Callable[[Any], Any]
 
 async def send_async(names: Names, layer: Layer, request: Any, wrapped: Callable[[Any], Awaitable[Any]]) -> Any:
     """One request of an async client, under its policy."""
+    _check_client(names, request)
     exchange = layer.exchange(request.method, request.headers)
     try:
         request.stream = await _again_async(names, layer, request)
@@ -90,6 +93,14 @@ async def send_async(names: Names, layer: Layer, request: Any, wrapped: Callable
 
 
 # --- the request -----------------------------------------------------------------------------------------------------
+
+
+def _check_client(names: Names, request: Any) -> None:
+    """httpx and httpx2 are alike enough to be confused, and not enough for one to understand the other's answers."""
+    if not isinstance(request, names.module.Request):
+        own, other = names.module.__name__, type(request).__module__.split(".")[0]
+        allowed = f"a client of {own}; for this one import the transport from reprieve.integrations.{other}"
+        raise ConfigError("client", f"one of {other}", allowed)
 
 
 @contextmanager

@@ -25,8 +25,7 @@ from .._trace import attach, attached
 from ._http import MAX_KEPT, Exchange, Held, Layer, StatusFailure, is_timeout
 
 if TYPE_CHECKING:
-    from .._policy import Bound
-    from ..types import PresetName
+    from ._chain import Rules
 
 __all__ = ["RetryMiddleware", "StatusFailure"]
 
@@ -50,7 +49,7 @@ class RetryMiddleware:
 
     def __init__(
         self,
-        policy: Bound | PresetName,
+        policy: Rules,
         *,
         methods: Iterable[str] = (),
         idempotency_header: str | None = None,

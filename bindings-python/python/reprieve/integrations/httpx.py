@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import httpx
 
-from .._policy import Bound
 from . import _httpx
+from ._chain import Rules
 from ._http import MAX_KEPT, Layer, RetryLayer, StatusFailure
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from ..types import PresetName
 
 __all__ = ["AsyncRetryTransport", "RetryTransport", "StatusFailure"]
 
@@ -57,7 +55,7 @@ class RetryTransport(RetryLayer, httpx.BaseTransport):
 
     def __init__(
         self,
-        policy: Bound | PresetName,
+        policy: Rules,
         wrapped: httpx.BaseTransport | None = None,
         *,
         methods: Iterable[str] = (),
@@ -98,7 +96,7 @@ class AsyncRetryTransport(RetryLayer, httpx.AsyncBaseTransport):
 
     def __init__(
         self,
-        policy: Bound | PresetName,
+        policy: Rules,
         wrapped: httpx.AsyncBaseTransport | None = None,
         *,
         methods: Iterable[str] = (),

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
 
-from .._policy import Bound
 from . import _httpx
+from ._chain import Rules
 from ._http import MAX_KEPT, Layer, RetryLayer, StatusFailure
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from ..types import PresetName
 
 __all__ = ["AsyncRetryTransport", "RetryTransport", "StatusFailure"]
 
@@ -40,7 +38,7 @@ class RetryTransport(RetryLayer, httpx2.BaseTransport):
 
     def __init__(
         self,
-        policy: Bound | PresetName,
+        policy: Rules,
         wrapped: httpx2.BaseTransport | None = None,
         *,
         methods: Iterable[str] = (),
@@ -81,7 +79,7 @@ class AsyncRetryTransport(RetryLayer, httpx2.AsyncBaseTransport):
 
     def __init__(
         self,
-        policy: Bound | PresetName,
+        policy: Rules,
         wrapped: httpx2.AsyncBaseTransport | None = None,
         *,
         methods: Iterable[str] = (),

@@ -19,26 +19,23 @@ that is not tried again: `is_retriable` refuses what a call has retried already.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langgraph.types import RetryPolicy
 
 from .._native import parse_duration
-from .._policy import Bound, Policy
-
-if TYPE_CHECKING:
-    from ..types import PresetName
+from ._chain import Rules, bound_of
 
 __all__ = ["retry_policy"]
 
 
-def retry_policy(policy: Bound | PresetName) -> RetryPolicy:
+def retry_policy(policy: Rules) -> RetryPolicy:
     """LangGraph's own retry policy with the attempts, the backoff and the judgement of this one.
 
     LangGraph knows exponential waits only: of a `constant` curve it takes the wait, of any other the first and the
     longest.
     """
-    bound = Policy.preset(policy) if isinstance(policy, str) else policy
+    bound = bound_of(policy)
     fields: dict[str, Any] = json.loads(bound.policy.to_json())
     backoff, jitter = fields["backoff"], fields.get("jitter", {"kind": "drawn"})
     delays = [parse_duration(delay) / 1e9 for delay in backoff.get("delays", ())]

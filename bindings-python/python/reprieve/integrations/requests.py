@@ -35,8 +35,7 @@ from ._http import (
 )
 
 if TYPE_CHECKING:
-    from .._policy import Bound
-    from ..types import PresetName
+    from ._chain import Rules
 
 __all__ = ["RetryAdapter", "StatusFailure"]
 
@@ -58,7 +57,7 @@ class RetryAdapter(RetryLayer, requests.adapters.BaseAdapter):
 
     def __init__(
         self,
-        policy: Bound | PresetName,
+        policy: Rules,
         wrapped: requests.adapters.BaseAdapter | None = None,
         *,
         methods: Iterable[str] = (),

@@ -10,7 +10,8 @@ use crate::text::{holds, places, said};
 
 /// What a part of a header's name says, where it is about a reset.
 const RESET: &str = "reset";
-/// From here on a bare number is a moment in seconds since 1970, and from the second on in milliseconds.
+/// From here on a bare number is a moment in seconds since 1970, perhaps with a fraction, and from the second on in
+/// milliseconds.
 const EPOCH_SECONDS: u64 = 1_000_000_000;
 const EPOCH_MILLIS: u64 = 1_000_000_000_000;
 
@@ -45,11 +46,13 @@ fn reset(text: &str, clock: &Clock) -> Option<Span> {
     if let Some(span) = term::compact(text) {
         return Some(span);
     }
-    if let Ok(number @ EPOCH_SECONDS..) = text.parse::<u64>() {
-        let millis = if number < EPOCH_MILLIS { number.saturating_mul(1000) } else { number };
-        return clock.until(i64::try_from(millis).unwrap_or(i64::MAX));
+    let moment = |millis| clock.until(i64::try_from(number::nanos(text, millis)?).unwrap_or(i64::MAX));
+    match number::nanos(text, 1) {
+        Some(EPOCH_MILLIS..) => moment(1),
+        Some(EPOCH_SECONDS..) => moment(1000),
+        Some(_) => number::span(text, number::SECOND),
+        None => clock.until(date::rfc3339(text)?),
     }
-    number::span(text, number::SECOND).or_else(|| clock.until(date::rfc3339(text)?))
 }
 
 /// `RateLimit: "default";r=0;t=30` (IETF draft): the longest `t` of the policies with nothing remaining. A field that
@@ -116,6 +119,9 @@ mod tests {
         assert_eq!(found(&[("x-ratelimit-reset", "60")]), Some(60_000));
         assert_eq!(found(&[("x-ratelimit-reset", "1696004857")]), Some(60_000));
         assert_eq!(found(&[("x-ratelimit-reset", "1696004857500")]), Some(60_500));
+        assert_eq!(found(&[("x-ratelimit-reset", "1696004857.2504")]), Some(60_251));
+        assert_eq!(found(&[("x-ratelimit-reset", "1696004796.9")]), Some(0));
+        assert_eq!(found(&[("x-ratelimit-reset", "+1696004857")]), None);
         assert_eq!(found(&[("x-ratelimit-reset", "33011.382867")]), Some(33_011_383));
     }
 
