@@ -154,7 +154,7 @@ class Exchange {
       if (!own.has(this._keyHeader)) own.set(this._keyHeader, attempt.idempotencyKey);
       init.headers = own;
     }
-    const response = await this._send(input, init);
+    const response = await this._send(body === undefined ? copyOf(input) : input, init);
     if (attempt._over) return response;
     refuseOther(response);
     if (response.status >= 400) {
@@ -236,6 +236,11 @@ function keeperOf(response: Response): (trace: Trace) => void {
     attach(headers, trace);
     keep(weak.deref(), trace);
   };
+}
+
+/** A request whose body cannot be seen, as in Firefox, is sent as a copy: the next attempt needs it as well. */
+function copyOf(input: unknown): unknown {
+  return typeof get(input, "clone") === "function" ? (input as Request).clone() : input;
 }
 
 /** Of clients that look like `fetch` some answer otherwise. */

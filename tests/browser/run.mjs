@@ -107,10 +107,11 @@ const checks = {
       const page = await open("streams");
       await page.waitForFunction("globalThis.playStreams");
       const { played, failures } = await page.evaluate((url) => globalThis.playStreams(url), gateway.url);
+      failures.push(...(await page.evaluate((url) => globalThis.playInWorker(url), gateway.url)).failures);
       assert.equal(failures.length, 0, `\n${failures.join("\n")}`);
       // What was asked for failed, as it was meant to; Chromium says so of each.
       page.complaints = page.complaints.filter((said) => !/Failed to load resource|failed$/.test(said));
-      return `${played} cases, with fetch and both clients`;
+      return `${played} cases, with fetch and both clients, on the page and in a worker`;
     } finally {
       gateway.close();
     }

@@ -1,6 +1,7 @@
 /**
  * Streams and requests of real clients, against the fault gateway: the same cases in Node, over both engines, and on a
- * page. Each gets a place (`reprieve`, the gateway's `url`, `fetch`, `Request`) and throws what is not as it should be.
+ * page. Each gets a place (`reprieve`, the gateway's `url`, `fetch`, `Request`, a `name` for its drills) and throws what is
+ * not as it should be.
  */
 import { STREAMS } from "./answers.mjs";
 import { REQUESTS } from "./requests.mjs";

@@ -5,9 +5,9 @@ import { thrown } from "./check.mjs";
 let drills = 0;
 
 /** One case's own count of requests. */
-export function drill({ url }) {
+export function drill({ url, name = "streams" }) {
   drills += 1;
-  const id = `streams-${drills}`;
+  const id = `${name}-${drills}`;
   const all = async () => {
     const { drills } = await (await fetch(`${url}/__stats?drill=${id}`)).json();
     return Object.values(drills[id]?.behaviours ?? {}).flatMap(({ requests }) => requests);

@@ -66,6 +66,35 @@ export const REQUESTS = {
     equal((await all()).length, 4);
   },
 
+  async "forms, files and parameters are sent again as they are, by themselves and in a request"(place) {
+    const form = new (place.FormData ?? FormData)();
+    form.append("q", "#[503,ok] form");
+    form.append("file", new Blob(["abc"]), "a.txt");
+    const bodies = [form, new Blob(["#[503,ok] blob"]), new TextEncoder().encode("#[503,ok] bytes")];
+    for (const body of [...bodies, new URLSearchParams({ q: "parameters" })]) {
+      for (const asRequest of [false, true]) {
+        const { id, all } = drill(place);
+        const url = body instanceof URLSearchParams ? `${place.url}/any?q=%23[503,ok]` : `${place.url}/any`;
+        const init = { method: "PUT", headers: { "x-drill-id": id }, body };
+        const response = await wrapped(place)(...(asRequest ? [new place.Request(url, init)] : [url, init]));
+        const lengths = (await all()).map((one) => one.body_length);
+        same([response.status, lengths.length, lengths[0] > 0, lengths[0] === lengths[1]], [200, 2, true, true]);
+      }
+    }
+  },
+
+  async "a request whose body cannot be seen is sent as a copy"(place) {
+    const { id, all } = drill(place);
+    const own = "#[503,ok] unseen";
+    const request = new place.Request(`${place.url}/any`, { method: "PUT", headers: { "x-drill-id": id }, body: own });
+    Object.defineProperty(request, "body", { value: undefined });
+    equal((await wrapped(place)(request)).status, 200);
+    same(
+      (await all()).map((one) => one.body_length),
+      [own.length, own.length],
+    );
+  },
+
   async "a body that cannot be sent again is refused"(place) {
     const { id, count } = drill(place);
     const init = { method: "PUT", headers: { "x-drill-id": id }, duplex: "half" };
