@@ -137,6 +137,18 @@ def test_what_the_server_asks_for_is_waited_for(drill: Drill, model: str, asynch
 
 
 @pytest.mark.parametrize("model", PROVIDERS)
+def test_what_the_body_of_an_answer_says_is_read(drill: Drill, model: str) -> None:
+    """Gemini's prose speaks of billing, and its details of a day."""
+    request: dict[str, Any] = {"api_key": "none", "extra_headers": drill.headers, "api_version": "2024-10-21"}
+    request |= {"model": model, "api_base": drill.origin + PROVIDERS[model]}
+    with pytest.raises(litellm.RateLimitError) as raised:
+        resilient(at_once()).completion(messages=user("#[daily]"), **request)
+    trace = trace_of(raised.value)
+    assert trace is not None
+    assert [receipt["kind"] for receipt in trace.receipts] == ["quota_exhausted"]
+
+
+@pytest.mark.parametrize("model", PROVIDERS)
 @pytest.mark.parametrize("marker", ["500", "reset", None])
 def test_no_answer_is_no_server_error(drill: Drill, model: str, marker: str | None) -> None:
     """LiteLLM gives both the status 500."""

@@ -23,6 +23,7 @@ T = TypeVar("T")
 MAX_EXCEPTIONS = 50
 MAX_TYPES = 64
 MAX_ARGS = 8
+MAX_WRAPPERS = 3
 
 # Where each fact is kept: paths of attributes (of keys, where a dict is met), the most telling first.
 STATUS: tuple[Path, ...] = (
@@ -240,6 +241,16 @@ def _body(exc: BaseException) -> object:
 
 
 def _body_candidates(exc: BaseException) -> Iterator[object]:
+    yield from _own_body_candidates(exc)
+    for _ in range(MAX_WRAPPERS):  # LiteLLM's, in which it leaves a body where it has read it
+        inner = get(exc, "__context__")
+        if _root_of(type(exc)) != "litellm" or not is_exception(inner):
+            return
+        yield from _own_body_candidates(inner)
+        exc = inner
+
+
+def _own_body_candidates(exc: BaseException) -> Iterator[object]:
     yield get(exc, "body")  # openai, anthropic
     details = get(exc, "details")
     if is_dict(details):  # google-genai
