@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import frameworks
 import httpx
 import httpx2
+import openai
 import pytest
 from at_gateway import ANSWER, NEVER, OFTEN, Drill, cut_then
 from failing import at_once
 from frameworks import litellm, of_litellm, user
 
-from reprieve import Policy, Stream
+from reprieve import Policy, Stream, trace_of
 from reprieve.integrations.litellm import resilient
 
 
@@ -107,6 +109,48 @@ def test_a_silent_stream_is_left(drill: Drill) -> None:
     with pytest.raises(litellm.Timeout):
         list(stream)
     assert drill.played() == ["sse-stall=2"]
+
+
+#: Providers that LiteLLM asks with clients of its own, and where it finds them at the gateway.
+PROVIDERS = {
+    "openai/m": "/v1",
+    "azure/m": "",
+    "anthropic/m": "",
+    "gemini/m": "/v1beta/models/m",
+    "hosted_vllm/m": "/v1",
+    "openai/responses/m": "/v1",
+}
+
+
+@pytest.mark.parametrize("model", PROVIDERS)
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_what_the_server_asks_for_is_waited_for(drill: Drill, model: str, asynchronous: bool) -> None:
+    request: dict[str, Any] = {"api_key": "none", "extra_headers": drill.headers, "api_version": "2024-10-21"}
+    request |= {"model": model, "api_base": drill.origin + PROVIDERS[model], "messages": user("#[retry-after=99,ok]")}
+    llm = resilient(at_once(retry_after={"max": 98}))
+    with pytest.raises(litellm.RateLimitError) as raised:
+        asyncio.run(llm.acompletion(**request)) if asynchronous else llm.completion(**request)
+    trace = trace_of(raised.value)
+    assert trace is not None
+    assert trace.receipts[0]["retry_after_ms"] == 99_000
+    assert drill.played() == ["retry-after=99"]
+
+
+@pytest.mark.parametrize("model", PROVIDERS)
+@pytest.mark.parametrize("marker", ["500", "reset", None])
+def test_no_answer_is_no_server_error(drill: Drill, model: str, marker: str | None) -> None:
+    """LiteLLM gives both the status 500."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        request: dict[str, Any] = {"api_key": "none", "extra_headers": drill.headers, "api_version": "2024-10-21"}
+        request |= {"model": model, "api_base": (drill.origin if marker else nobody) + PROVIDERS[model]}
+        with pytest.raises(openai.APIError) as raised:
+            resilient(at_once(side_effects="unsafe")).completion(messages=user(f"#[{marker or 'ok'}]"), **request)
+    trace = trace_of(raised.value)
+    assert trace is not None
+    kinds = [receipt["kind"] for receipt in trace.receipts]
+    assert kinds == (["transport"] * 3 if marker is None else ["server_error" if marker == "500" else "transport"])
 
 
 def test_a_request_is_prepared_for_its_target(drill: Drill) -> None:

@@ -34,6 +34,7 @@ STATUS: tuple[Path, ...] = (
     ("code",),  # google-api-core
 )
 HEADERS: tuple[Path, ...] = (
+    ("litellm_response_headers",),  # whose response is made up for most providers
     ("response", "headers"),
     ("headers",),  # aiohttp, urllib
     ("response", "ResponseMetadata", "HTTPHeaders"),  # botocore
@@ -62,6 +63,9 @@ NESTED = ("reason", "os_error", "original_error")
 
 # What says `code` without a server having said anything: a parser's advice to a server that would answer.
 NO_ANSWER = frozenset({"aiohttp.http_exceptions.HttpProcessingError"})
+
+# The status that LiteLLM gives what no server has answered, such as a refused connection. It has no headers then.
+MADE_UP = 500
 
 # Every attribute that is ever read for a fact. Most exceptions have none of them, and cost next to nothing.
 TELLING = frozenset(
@@ -162,6 +166,10 @@ def _type_name(cls: type) -> str:
     return f"{read.name(get(cls, '__module__')) or 'unknown'}.{read.name(get(cls, '__qualname__')) or 'Unknown'}"
 
 
+def _root_of(cls: type) -> str:
+    return (read.name(get(cls, "__module__")) or "").partition(".")[0]
+
+
 def _is_plain(exc: BaseException) -> bool:
     """Whether no attribute that is read for a fact can be there, by looking and not by reading."""
     own = get(exc, "__dict__")
@@ -185,12 +193,14 @@ def _answer(exc: BaseException) -> dict[str, object]:
     code = first(exc, CODE, read.code) or read.constant(get(exc, "status"))  # google-genai: "RESOURCE_EXHAUSTED"
     if code == str(number):  # botocore says so when it could not parse the body
         code = None
-    body = _body(exc)
+    body, headers = _body(exc), first(exc, HEADERS, read.headers)
     if number is None and code is None and not is_dict(body):
+        return {}
+    if number == MADE_UP and not headers and _root_of(type(exc)) == "litellm":
         return {}
     facts = {
         "status": number,
-        "headers": first(exc, HEADERS, read.headers),
+        "headers": headers,
         "body": body,
         "provider_code": code,
         "provider_type": first(exc, TYPE, read.name),
