@@ -31,6 +31,7 @@ type Fetch = (input: unknown, init?: RequestInit) => Promise<Response>;
 /** So long a failed response's body is waited for, and no longer than half of what is left: its status is known. */
 const PATIENCE_MS = 5000;
 const IDEMPOTENT = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY"];
+const NO_BODY = { body: null };
 const wrapped = new WeakSet<object>();
 
 /**
@@ -139,7 +140,7 @@ class Exchange {
     return delivered(this._answered as Response, stream);
   }
 
-  private async _attempt(attempt: StreamAttempt<Uint8Array>): Promise<Response> {
+  private async _attempt(attempt: StreamAttempt<Uint8Array>): Promise<Pick<Response, "body">> {
     if (this._failed) drop(this._failed);
     this._failed = undefined;
     const { _input: input, _init: given, _headers: headers } = this._request;
@@ -170,7 +171,8 @@ class Exchange {
     }
     const length = response.headers.get("content-length");
     attempt._wholly = length !== null && Number(length) <= this._maxBody;
-    return response;
+    // Where bodies are no streams, as in React Native, the caller reads one when there is an answer.
+    return response.body ? response : NO_BODY;
   }
 
   /** What can be sent once, as something that each attempt can send: read within the first one. */

@@ -60,7 +60,9 @@ def test_a_subclass_that_retries_by_itself_is_reported(drill: Drill) -> None:
     trace = trace_of(caught.value)
     assert trace is not None
     records = [json.loads(line) for line in trace.lines]
-    assert [record["retries"] for record in records if record.get("record") == "hidden_retries"] == [1, 1, 1]
+    # What the driver has written comes before what the core has, as in JavaScript.
+    assert [record.get("retries") for record in records[:3]] == [1, 1, 1]
+    assert not any(record.get("record") == "hidden_retries" for record in records[3:])
     assert len(drill.visits()) == 6
 
 

@@ -299,6 +299,13 @@ export const REQUESTS = {
     equal((await wrapped(place)(`${place.url}/any?q=%23[sse-slow=20]&stream=true`, drilled(id))).status, 200);
   },
 
+  async "a response whose body is no stream is the caller's to read"(place) {
+    const answers = [503, 200].map((status) => Response.json({ status }, { status }));
+    const bare = async () => Object.defineProperty(answers.shift(), "body", { value: undefined });
+    const response = await place.reprieve.wrapFetch(bare, QUICK)("http://server");
+    same([(await response.json()).status, place.reprieve.traceOf(response).receipts.length], [200, 2]);
+  },
+
   async "what no response can do is refused"(place) {
     const { wrapFetch } = place.reprieve;
     const refused = [

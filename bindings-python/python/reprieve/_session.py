@@ -265,7 +265,7 @@ class Session:
 
     def trace(self) -> Trace:
         """The records so far."""
-        return Trace(self.call.trace_id, [*self.call.lines(), *self._hidden])
+        return Trace(self.call.trace_id, [*self._hidden, *self.call.lines()])
 
     def finish(self, action: Action) -> Any:
         """The end as people write it: the value, or the exception raised."""

@@ -243,7 +243,7 @@ class StreamSession(Session):
         vars(self).pop("_latest", None)  # it leads back here
 
     def trace(self) -> Trace:
-        return Trace(self.call.trace_id, [*self.call.lines(), *self._hidden], self.delivered.copy())
+        return Trace(self.call.trace_id, [*self._hidden, *self.call.lines()], self.delivered.copy())
 
     # --- inside ---
 
