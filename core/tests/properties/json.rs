@@ -56,10 +56,7 @@ fn same(ours: &Json, theirs: &Value) -> bool {
         (Json::Flag(a), Value::Bool(b)) => a == b,
         (Json::Text(a), Value::String(b)) => a == b,
         (Json::Whole(a), Value::Number(b)) => b.as_u64() == Some(*a),
-        // The other reader rounds more than once; the nearest float is asked for below.
-        (Json::Number(a), Value::Number(b)) => {
-            b.as_f64().is_some_and(|b| (a - b).abs() <= 1e-12 * b.abs().max(f64::MIN_POSITIVE))
-        }
+        (Json::Number(a), Value::Number(b)) => b.as_f64().is_some_and(|b| a.to_bits() == b.to_bits()),
         (Json::List(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
         // A key that is given twice is kept twice; the last one counts.
         (Json::Map(a), Value::Object(b)) => {
